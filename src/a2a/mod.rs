@@ -1,0 +1,189 @@
+//! The A2A protocol as types and pure functions.
+//!
+//! No sockets, no clock, no tokio, no hyper: everything here maps bytes to values and values to bytes, so that it can be
+//! tested with tables and fuzzed. Ids are opaque text and are never rewritten.
+
+pub mod security;
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A protocol generation: the `Major.Minor` that decides method names and the place of the ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Generation {
+    /// A2A 0.3 (and the names it shares with 0.2): `message/send`, `kind` members.
+    V0_3,
+    /// A2A 1.0: `SendMessage`, ProtoJSON members.
+    V1_0,
+}
+
+impl Generation {
+    pub const ALL: [Self; 2] = [Self::V0_3, Self::V1_0];
+
+    /// The `Major.Minor` text, as `A2A-Version` and cards spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V0_3 => "0.3",
+            Self::V1_0 => "1.0",
+        }
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a call does, whatever its generation calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    Send,
+    Stream,
+    Get,
+    List,
+    Cancel,
+    Subscribe,
+    PushCreate,
+    PushGet,
+    PushList,
+    PushDelete,
+    ExtendedCard,
+}
+
+impl Operation {
+    pub const ALL: [Self; 11] = [
+        Self::Send,
+        Self::Stream,
+        Self::Get,
+        Self::List,
+        Self::Cancel,
+        Self::Subscribe,
+        Self::PushCreate,
+        Self::PushGet,
+        Self::PushList,
+        Self::PushDelete,
+        Self::ExtendedCard,
+    ];
+
+    /// The label in metrics, logs and rate-limit rules.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Stream => "stream",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Cancel => "cancel",
+            Self::Subscribe => "subscribe",
+            Self::PushCreate => "push-create",
+            Self::PushGet => "push-get",
+            Self::PushList => "push-list",
+            Self::PushDelete => "push-delete",
+            Self::ExtendedCard => "extended-card",
+        }
+    }
+
+    /// The answer is normally an event stream (A2A 1.0 §3.1.2, §3.1.6).
+    pub fn streams(self) -> bool {
+        matches!(self, Self::Stream | Self::Subscribe)
+    }
+
+    /// Repeating the call changes nothing at the agent.
+    pub fn is_read(self) -> bool {
+        matches!(
+            self,
+            Self::Get | Self::List | Self::PushGet | Self::PushList | Self::ExtendedCard
+        )
+    }
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub Arc<str>);
+
+        impl $name {
+            pub fn new(text: &str) -> Self {
+                Self(Arc::from(text))
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// Names a task; unique only within the agent that made it.
+    TaskId
+}
+text_id! {
+    /// Groups the tasks and messages of one conversation (`contextId`).
+    ContextId
+}
+
+/// Where a task stands, as far as a gateway needs to know (A2A 1.0 §4.1.3). Unknown states are not terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TaskState {
+    Submitted,
+    Working,
+    InputRequired,
+    AuthRequired,
+    Completed,
+    Failed,
+    Canceled,
+    Rejected,
+    /// A state that this gateway does not know; passed on untouched.
+    Unknown,
+}
+
+impl TaskState {
+    pub fn is_terminal(self) -> bool {
+        matches!(
+            self,
+            Self::Completed | Self::Failed | Self::Canceled | Self::Rejected
+        )
+    }
+}
+
+/// The id of a JSON-RPC request as the caller wrote it: the raw JSON text of a string, a number or `null`.
+///
+/// Kept as text because large integers do not survive a float; answers repeat it byte for byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RpcId(pub bytes::Bytes);
+
+impl RpcId {
+    /// The id of an answer to a request whose id could not be read.
+    pub fn null() -> Self {
+        Self(bytes::Bytes::from_static(b"null"))
+    }
+}
+
+/// One A2A call, read from a request body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub generation: Generation,
+    pub operation: Operation,
+    pub id: RpcId,
+    /// The task that the call names (never the push configuration id; see `jsonrpc`).
+    pub task: Option<TaskId>,
+    pub context: Option<ContextId>,
+    /// `message.referenceTaskIds`: background only, never routed by.
+    pub references: Vec<TaskId>,
+}
+
+/// The ids that an answer or a stream event reveals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Revealed {
+    pub task: Option<TaskId>,
+    pub context: Option<ContextId>,
+    pub state: Option<TaskState>,
+}

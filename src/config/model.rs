@@ -1,0 +1,367 @@
+//! The checked configuration: what the rest of the program is built from.
+//!
+//! Every value here has been validated as a whole by `check`; durations, sizes and addresses are typed. Stages take the
+//! narrow part that they need.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::Secret;
+use crate::a2a::security::{SchemeName, Security};
+use crate::a2a::{Generation, Operation};
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Scheme, host and optional path that cards advertise; without a trailing slash.
+    pub public_url: String,
+    pub listeners: Vec<Listener>,
+    pub admin: Option<Admin>,
+    pub state: State,
+    pub limits: Limits,
+    pub security_schemes: BTreeMap<SchemeName, Scheme>,
+    pub agents: Vec<Agent>,
+    pub log: Log,
+    /// How long streams and calls may go on after SIGTERM.
+    pub drain: Duration,
+    /// Worker threads; `None` is one per core.
+    pub workers: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Listener {
+    pub name: String,
+    pub address: SocketAddr,
+    pub tls: Option<ListenerTls>,
+    /// Peers whose `X-Forwarded-For` / `Forwarded` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ListenerTls {
+    /// At least one; chosen by SNI, the first serves unknown or absent names.
+    pub certificates: Vec<CertificateFiles>,
+    pub client_certificates: ClientCertificates,
+    /// CA bundle for client certificates; present unless `client_certificates` is `Off`.
+    pub client_ca: Option<PathBuf>,
+    pub client_crls: Vec<PathBuf>,
+    pub min_version: TlsVersion,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    pub certificate: PathBuf,
+    pub private_key: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertificates {
+    Off,
+    Optional,
+    Required,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    Tls12,
+    Tls13,
+}
+
+#[derive(Clone, Debug)]
+pub struct Admin {
+    pub address: SocketAddr,
+}
+
+#[derive(Clone, Debug)]
+pub struct State {
+    pub store: Store,
+    /// Most task records kept; finished tasks go first, then the longest unseen.
+    pub max_tasks: usize,
+    /// A record that was not seen for this long is forgotten.
+    pub retention: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub enum Store {
+    Memory,
+    /// Journal in this folder; written before the answer leaves, synced to disk at this interval.
+    Embedded {
+        path: PathBuf,
+        sync_interval: Duration,
+    },
+}
+
+/// Bounds on what a caller can make the gateway hold (`hardening`: every one has a metric).
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub tls_handshake: Duration,
+    /// From accept, or from the end of the last answer on an HTTP/1.1 connection that has begun a request.
+    pub request_header: Duration,
+    pub request_body_idle: Duration,
+    pub request_body: Duration,
+    pub keep_alive: Duration,
+    pub http2_ping: Duration,
+    pub header_bytes: usize,
+    pub header_fields: usize,
+    pub target_bytes: usize,
+    pub body_bytes: usize,
+    pub json_depth: usize,
+    pub number_digits: usize,
+    pub http2_streams: u32,
+    pub http2_stream_window: u32,
+    pub http2_connection_window: u32,
+    pub stream_buffer_bytes: usize,
+    pub connections: usize,
+    pub connections_per_address: usize,
+    /// Most distinct keys that one rate-limit rule remembers.
+    pub rate_limit_keys: usize,
+}
+
+/// How a scheme that cards publish is verified.
+#[derive(Clone, Debug)]
+pub struct Scheme {
+    pub description: Option<String>,
+    pub kind: SchemeKind,
+}
+
+#[derive(Clone, Debug)]
+pub enum SchemeKind {
+    ApiKey {
+        place: ApiKeyPlace,
+        name: String,
+        keys: KeySource,
+    },
+    /// `http` scheme `bearer`.
+    Bearer {
+        bearer_format: Option<String>,
+        jwt: Jwt,
+    },
+    /// `http` scheme `basic`.
+    Basic {
+        users_file: PathBuf,
+    },
+    /// Published with its flows (an object, passed as is); tokens verified as JWT.
+    OAuth2 {
+        flows: serde_json::Value,
+        metadata_url: Option<String>,
+        jwt: Jwt,
+    },
+    OpenIdConnect {
+        url: String,
+        jwt: Jwt,
+    },
+    MutualTls {
+        allow: Vec<CertificateRule>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiKeyPlace {
+    Header,
+    Query,
+    Cookie,
+}
+
+/// API keys, only as hashes (`sha256:<64 hex digits>` or `sha256:<salt>:<hex>`, see `config/README.md`).
+#[derive(Clone, Debug)]
+pub enum KeySource {
+    File(PathBuf),
+    /// Given in the configuration itself (also what `demo` and tests use).
+    Inline(Vec<ApiKey>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// The principal's name: `key:<id>` becomes its stable id.
+    pub id: String,
+    /// SHA-256 over salt then key.
+    pub sha256: [u8; 32],
+    pub salt: Vec<u8>,
+    pub scopes: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Jwt {
+    pub issuer: String,
+    /// Any of these must be in `aud`.
+    pub audience: Vec<String>,
+    pub keys: JwksSource,
+    /// Clock skew allowed for `exp` and `nbf`.
+    pub leeway: Duration,
+    /// The claim that names the principal; `sub` by default.
+    pub principal_claim: String,
+}
+
+#[derive(Clone, Debug)]
+pub enum JwksSource {
+    File(PathBuf),
+    Url {
+        url: String,
+        ca: Option<PathBuf>,
+        refresh: Duration,
+        cooldown: Duration,
+    },
+}
+
+/// One rule that admits a client certificate; `*` matches any run of characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateRule {
+    /// `spiffe://…` or another URI SAN.
+    Uri(String),
+    Dns(String),
+    Email(String),
+    /// The whole subject in RFC 4514 form.
+    Subject(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Agent {
+    pub name: String,
+    pub route: AgentRoute,
+    pub upstream: Upstream,
+    pub card: Card,
+    /// Overrides the card's requirement; `None`: what the upstream card says is enforced.
+    pub security: Option<Security>,
+    pub rate_limits: Vec<RateLimit>,
+    pub forward_credentials: bool,
+    /// Largest request body for this agent; defaults to `limits.body_bytes`.
+    pub body_bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentRoute {
+    /// `/agents/maps`: no trailing slash; the empty string is the root.
+    Path(String),
+    /// A host name in lower case, without a port.
+    Host(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// `None`: from the agent's own card.
+    pub generation: Option<Generation>,
+    pub endpoints: Vec<Endpoint>,
+    pub balance: Balance,
+    pub http: UpstreamHttp,
+    pub tls: UpstreamTls,
+    pub credential: Option<UpstreamCredential>,
+    pub connect_timeout: Duration,
+    /// To the head of the answer for reads, cancels and push calls.
+    pub first_byte_timeout: Duration,
+    /// The same for sends and streams; `None` waits as long as the caller does.
+    pub send_timeout: Option<Duration>,
+    /// Longest silence inside an answer that is not a stream.
+    pub idle_timeout: Duration,
+    /// Longest silence on a stream; `None`: no bound.
+    pub stream_idle_timeout: Option<Duration>,
+    pub pool_idle: Duration,
+    /// Most connections to one endpoint.
+    pub max_connections: usize,
+    pub answer_header_bytes: usize,
+    pub answer_bytes: usize,
+    pub event_bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The agent's JSON-RPC URL, normalised (`http://host:port/path`). Its text is the endpoint's stable identity.
+    pub url: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    LeastRequest,
+    RoundRobin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamHttp {
+    /// HTTP/2 when TLS negotiates it, else HTTP/1.1.
+    Auto,
+    Http1,
+    Http2,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct UpstreamTls {
+    /// Instead of the system's roots.
+    pub ca: Option<PathBuf>,
+    pub client: Option<CertificateFiles>,
+    /// Name to verify and to send as SNI instead of the URL's host.
+    pub server_name: Option<String>,
+}
+
+/// What the agent is shown instead of the caller's credential.
+#[derive(Clone, Debug)]
+pub enum UpstreamCredential {
+    Header {
+        name: http::HeaderName,
+        value: Secret<String>,
+    },
+    Bearer(Secret<String>),
+    Basic {
+        username: String,
+        password: Secret<String>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Card {
+    /// Where to fetch the card; `None`: `/.well-known/agent-card.json` under each endpoint's base, then the old path.
+    pub url: Option<String>,
+    pub refresh: Duration,
+    pub max_bytes: usize,
+    /// `Cache-Control: max-age` of the published card.
+    pub max_age: Duration,
+    /// Top-level members that replace what the agent says.
+    pub overrides: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Clone, Debug)]
+pub struct RateLimit {
+    /// The name in metrics and in the `RateLimit-Policy` header.
+    pub name: String,
+    pub per: LimitKey,
+    /// Empty: every operation.
+    pub operations: Vec<Operation>,
+    pub bound: LimitBound,
+}
+
+/// Whose budget a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitKey {
+    Principal,
+    Address,
+    /// One budget for the whole agent.
+    Agent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitBound {
+    /// `count` calls each `period`, at most `burst` at once.
+    Rate {
+        count: u32,
+        period: Duration,
+        burst: u32,
+    },
+    /// Calls under way, streams included, until their last byte.
+    Concurrent(u32),
+    OpenStreams(u32),
+}
+
+#[derive(Clone, Debug)]
+pub struct Log {
+    pub format: LogFormat,
+    /// A `tracing` filter directive, e.g. `info`.
+    pub level: String,
+    pub access: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
