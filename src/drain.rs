@@ -4,9 +4,11 @@
 //! it. A *service* runs for as long as the process (refreshers, writers); it is told to stop and then waited for.
 
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
 #[derive(Clone, Debug, Default)]
@@ -62,6 +64,19 @@ impl Drain {
         self.deadline.cancelled().await;
     }
 
+    /// The same, to be kept by a body.
+    pub fn deadline_owned(&self) -> WaitForCancellationFutureOwned {
+        self.deadline.clone().cancelled_owned()
+    }
+
+    /// Runs in place; what is left when it is dropped goes on as a job.
+    pub fn finishing<F>(&self, work: F) -> Finishing<F>
+    where
+        F: Future + Send + 'static,
+    {
+        Finishing { work: Some(Box::pin(work)), drain: self.clone() }
+    }
+
     /// Drains: at most `patience` for the jobs, then `grace` for the ends that the deadline makes them send.
     /// Returns whether every job finished by itself.
     pub async fn run(&self, patience: Duration, grace: Duration) -> bool {
@@ -78,5 +93,54 @@ impl Drain {
         self.services.close();
         let _expired = tokio::time::timeout(grace, self.services.wait()).await;
         clean
+    }
+}
+
+/// hyper runs HTTP/2 streams as jobs of their own.
+impl<F> hyper::rt::Executor<F> for Drain
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, job: F) {
+        self.jobs.spawn(async move {
+            job.await;
+        });
+    }
+}
+
+/// See [`Drain::finishing`].
+pub struct Finishing<F>
+where
+    F: Future + Send + 'static,
+{
+    work: Option<Pin<Box<F>>>,
+    drain: Drain,
+}
+
+impl<F> Future for Finishing<F>
+where
+    F: Future + Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let output = ready!(work.as_mut().poll(cx));
+        self.work = None;
+        Poll::Ready(output)
+    }
+}
+
+impl<F> Drop for Finishing<F>
+where
+    F: Future + Send + 'static,
+{
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.drain.job(async move {
+                work.await;
+            });
+        }
     }
 }

@@ -1,6 +1,46 @@
-pub mod a2a;
-pub mod authenticate;
+#![doc = include_str!("README.md")]
+
+// The order is the way of a request: a module uses what stands above it, never what stands below.
 pub mod clock;
+//
+pub mod a2a;
+//
 pub mod config;
+//
 pub mod drain;
+//
+pub mod observe;
+//
+pub mod listener;
+//
 pub mod tls;
+//
+pub mod http;
+//
+pub mod route;
+//
+pub mod authenticate;
+//
+pub mod authorize;
+//
+pub mod ratelimit;
+//
+pub mod parse;
+//
+pub mod affinity;
+//
+pub mod balance;
+//
+pub mod upstream;
+//
+pub mod card;
+//
+pub mod respond;
+//
+pub mod pipeline;
+//
+pub mod admin;
+//
+pub mod app;
+//
+pub mod demo;

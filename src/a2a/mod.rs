@@ -3,7 +3,11 @@
 //! No sockets, no clock, no tokio, no hyper: everything here maps bytes to values and values to bytes, so that it can be
 //! tested with tables and fuzzed. Ids are opaque text and are never rewritten.
 
+pub mod card;
+pub mod json;
+pub mod jsonrpc;
 pub mod security;
+pub mod sse;
 
 use std::fmt;
 use std::sync::Arc;

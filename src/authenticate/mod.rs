@@ -1,12 +1,46 @@
 //! Who calls: checks what a caller shows against the requirement of the agent.
+//!
+//! `Verifiers` holds one verifier per configured scheme; `resolve` turns the requirement of an agent into a `Requirement`,
+//! and `identify` turns that and the head of a request into a `Principal`. Fail closed: a scheme without a verifier is an
+//! error, keys that were never loaded admit nobody, and a credential that is shown but wrong is refused even where
+//! anonymous callers are admitted. Nothing of a body is read, nothing of HTTP status is known here, and neither errors
+//! nor challenges repeat what the caller sent. No lock is held across an await.
 
+mod api_key;
+mod basic;
+mod certificate;
+mod claims;
+mod error;
+mod jwks;
+mod jwt;
+mod places;
+mod remote;
+mod requirement;
+mod verifiers;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
 use std::sync::Arc;
+
+use aws_lc_rs::digest;
+use http::{HeaderMap, HeaderValue, header};
+
+pub use error::{Error, Invalid};
+pub use places::CredentialPlaces;
+pub use requirement::{Requirement, identify};
+pub use verifiers::{UnknownScheme, Verifiers};
+
+/// The id of a caller that showed nothing where nothing is required.
+pub const ANONYMOUS: &str = "anonymous";
 
 /// Who a caller proved to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// Stable: `key:partner-7`, `jwt:<issuer>#<sub>`, `basic:ann`, `mtls:spiffe://…`, or `anonymous`; with several schemes
-    /// of one alternative the ids are joined by `+` in the order of the requirement.
+    /// of one alternative the ids are joined by `+` in the order of the requirement. Visible ASCII only: any other
+    /// character of a name, and `%` and `+`, stand percent-encoded, so that no name can pose as another or as a join.
     pub id: Arc<str>,
     /// The names of the schemes that it satisfied.
     pub schemes: Vec<Arc<str>>,
@@ -15,8 +49,107 @@ pub struct Principal {
 impl Principal {
     pub fn anonymous() -> Self {
         Self {
-            id: Arc::from("anonymous"),
+            id: Arc::from(ANONYMOUS),
             schemes: Vec::new(),
         }
+    }
+
+    pub fn is_anonymous(&self) -> bool {
+        self.schemes.is_empty()
+    }
+}
+
+/// A credential that was checked: whom it names and what it may be used for.
+#[derive(Debug, PartialEq, Eq)]
+struct Proof {
+    principal: Arc<Principal>,
+    scopes: Vec<String>,
+}
+
+impl Proof {
+    /// `kind` is one of the prefixes that `Principal::id` documents; `name` is encoded here.
+    fn new(scheme: &Arc<str>, kind: &str, name: &str, scopes: Vec<String>) -> Arc<Self> {
+        let id = format!("{kind}:{}", encode(name));
+        Arc::new(Self {
+            principal: Arc::new(Principal {
+                id: Arc::from(id),
+                schemes: vec![Arc::clone(scheme)],
+            }),
+            scopes,
+        })
+    }
+
+    fn covers(&self, needed: &[String]) -> bool {
+        needed.iter().all(|scope| self.scopes.contains(scope))
+    }
+}
+
+/// What a request shows to one verifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    Proof(Arc<Proof>),
+    Refused(Invalid),
+    /// Something was shown, but it cannot be checked at the moment.
+    Unknowable,
+}
+
+/// Percent-encodes everything in a name that is not visible ASCII, and the two characters that ids use themselves.
+fn encode(name: &str) -> Cow<'_, str> {
+    const HEX: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
+    ];
+    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%' && byte != b'+';
+    if name.bytes().all(plain) {
+        return Cow::Borrowed(name);
+    }
+    let mut encoded = String::with_capacity(name.len() + 16);
+    for byte in name.bytes() {
+        if plain(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                encoded.extend(HEX.get(usize::from(digit)));
+            }
+        }
+    }
+    Cow::Owned(encoded)
+}
+
+fn sha256(parts: &[&[u8]]) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        context.update(part);
+    }
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(context.finish().as_ref());
+    bytes
+}
+
+/// The `Authorization` field, of which RFC 9110 §11.6.2 allows one.
+enum Authorization<'a> {
+    Absent,
+    Repeated,
+    One {
+        scheme: &'a [u8],
+        credentials: &'a [u8],
+    },
+}
+
+fn authorization(headers: &HeaderMap) -> Authorization<'_> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else {
+        return Authorization::Absent;
+    };
+    if values.next().is_some() {
+        return Authorization::Repeated;
+    }
+    let mut parts = HeaderValue::as_bytes(value)
+        .trim_ascii()
+        .splitn(2, |b| *b == b' ');
+    Authorization::One {
+        scheme: parts.next().unwrap_or_default(),
+        credentials: parts.next().unwrap_or_default().trim_ascii(),
     }
 }

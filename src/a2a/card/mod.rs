@@ -1,0 +1,185 @@
+//! Agent cards: reads the *origin* card of an agent, writes the *public* card that the gateway serves (A2A 0.3 §5, 1.0 §8).
+//!
+//! Invariants: in the members that say where an agent is and what it demands, a public card holds nothing of the origin;
+//! they are written anew from what the gateway serves and enforces. It claims no capability that the origin does not
+//! claim. Members that the gateway does not know pass unchanged. Publishing a public card again changes nothing.
+//!
+//! Deliberately absent: rewriting of `provider`, `documentationUrl`, `iconUrl` and extension URIs (they name documents and
+//! identifiers, not the agent), signing and the verification of signatures.
+
+mod extended;
+mod names;
+mod publish;
+mod read;
+mod requirement;
+mod scheme;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::Generation;
+use super::security::{SchemeName, Security};
+
+pub use extended::rewrite_extended_answer;
+pub use names::{forbidden_overrides, is_forbidden_override};
+pub use publish::publish;
+pub use read::read;
+pub use scheme::{KeyPlace, SchemeForm, SchemeFormKind};
+
+/// Deepest nesting of a card. Real cards stay below 10; the bound keeps recursion over a hostile one shallow.
+pub const MAX_DEPTH: usize = 64;
+
+/// A card as its agent wrote it, and what the gateway reads from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OriginCard {
+    /// All members, unknown ones included, in the order of the document.
+    pub(in crate::a2a::card) members: Map<String, Value>,
+    /// The JSON-RPC interfaces of the generations that the gateway speaks. `supportedInterfaces` come first, in their
+    /// order, then `url`, then `additionalInterfaces`.
+    pub interfaces: Vec<Interface>,
+    pub capabilities: Capabilities,
+    /// What the card demands from callers, or why that cannot be told: then the agent may only be served with a requirement
+    /// from elsewhere, never without one. Within one alternative the schemes are sorted by name: protobuf maps have no
+    /// order, and a principal's id must not depend on how one process happened to print its card.
+    pub security: Result<Security, CardError>,
+    /// The schemes that the card defines; `None` for one that the gateway cannot read.
+    pub schemes: BTreeMap<SchemeName, Option<SchemeForm>>,
+}
+
+impl OriginCard {
+    pub fn name(&self) -> Option<&str> {
+        self.members.get("name").and_then(Value::as_str)
+    }
+
+    /// The generations offered over JSON-RPC, oldest first.
+    pub fn generations(&self) -> Vec<Generation> {
+        Generation::ALL
+            .into_iter()
+            .filter(|generation| self.interface(*generation).is_some())
+            .collect()
+    }
+
+    /// The interface that the agent prefers for a generation.
+    pub fn interface(&self, generation: Generation) -> Option<&Interface> {
+        self.interfaces
+            .iter()
+            .find(|interface| interface.generation == generation)
+    }
+
+    /// Whether the card carries signatures. They never survive publishing: every rewrite breaks them.
+    pub fn is_signed(&self) -> bool {
+        self.members
+            .get("signatures")
+            .and_then(Value::as_array)
+            .is_some_and(|signatures| !signatures.is_empty())
+    }
+}
+
+/// A place where the agent itself says that it speaks JSON-RPC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    pub generation: Generation,
+    pub url: String,
+    /// Never empty: an empty `tenant` means none.
+    pub tenant: Option<String>,
+}
+
+/// What the card claims; anything but `true` is no claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    pub streaming: bool,
+    pub push: bool,
+    /// `capabilities.extendedAgentCard` or `supportsAuthenticatedExtendedCard`.
+    pub extended: bool,
+}
+
+/// What the gateway serves and enforces for one agent: the only source of what a public card says about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publication {
+    /// The absolute URL of this agent at the gateway.
+    pub public_url: String,
+    /// Narrowed to what the card at hand offers, if it offers any of them; the card takes the form of these.
+    pub served: Vec<Generation>,
+    pub enforced: Security,
+    /// May hold more than `enforced` names; only named ones are published.
+    pub schemes: BTreeMap<SchemeName, SchemeForm>,
+    pub streaming: bool,
+    pub push: bool,
+    pub extended: bool,
+    /// Top-level members that replace the origin's. Names that `is_forbidden_override` refuses are ignored.
+    pub overrides: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedCard {
+    pub value: Value,
+    pub bytes: Bytes,
+}
+
+/// Why a card cannot be used. Names members of the protocol only, never text of the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardError {
+    NotJson {
+        line: usize,
+        column: usize,
+    },
+    NotObject,
+    TooDeep,
+    /// The same member in two spellings, or in a spelling that only some readers take for it.
+    Ambiguous {
+        member: &'static str,
+    },
+    /// A requirement that cannot be read; never taken for none.
+    Malformed {
+        member: &'static str,
+    },
+    /// `security` and `securityRequirements` demand different things.
+    SecurityDisagrees,
+    /// Not the JSON-RPC answer to a request for the extended card.
+    NotAnAnswer,
+}
+
+impl CardError {
+    /// What was read is no card at all, so it says nothing about the agent. The other errors are about a card that the
+    /// agent did write and that cannot be trusted.
+    pub fn is_no_card(self) -> bool {
+        match self {
+            Self::NotJson { .. } | Self::NotObject | Self::TooDeep | Self::NotAnAnswer => true,
+            Self::Ambiguous { .. } | Self::Malformed { .. } | Self::SecurityDisagrees => false,
+        }
+    }
+}
+
+impl fmt::Display for CardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson { line, column } => {
+                write!(f, "the card is not JSON (line {line}, column {column})")
+            }
+            Self::NotObject => f.write_str("the card is not a JSON object"),
+            Self::TooDeep => write!(f, "the card is nested deeper than {MAX_DEPTH} levels"),
+            Self::Ambiguous { member } => write!(
+                f,
+                "the card spells the member `{member}` differently or more than once, so that readers disagree about it; \
+                 correct the agent's card"
+            ),
+            Self::Malformed { member } => write!(
+                f,
+                "the requirement in `{member}` of the card cannot be read; correct the agent's card, or set `security` \
+                 for this agent"
+            ),
+            Self::SecurityDisagrees => f.write_str(
+                "the card demands different things in `security` and `securityRequirements`; correct the agent's card, or \
+                 set `security` for this agent",
+            ),
+            Self::NotAnAnswer => f.write_str("not a JSON-RPC answer with an extended card"),
+        }
+    }
+}
+
+impl std::error::Error for CardError {}

@@ -1,0 +1,193 @@
+//! Writes the public card: members of the origin that are nobody's business pass, everything that says where the agent is
+//! and what it demands is written anew.
+//!
+//! The card takes the forms of the generations served: 0.3, 1.0, or both side by side in one document. One interface is
+//! listed a generation, because clients disagree on which of several they take (the first or the last).
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::names::{is_governed, is_governed_capability, is_governed_in_skill, member, same};
+use super::read::generation;
+use super::{OriginCard, Publication, PublishedCard, requirement};
+use crate::a2a::Generation;
+use crate::a2a::security::{SchemeName, Security};
+
+const JSON_RPC: &str = "JSONRPC";
+
+pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
+    let forms = forms(origin, input);
+    let mut card = Map::new();
+    let passed = origin.members.iter().chain(&input.overrides);
+    for (name, value) in passed.filter(|(name, _)| !is_governed(name)) {
+        card.insert(name.clone(), value.clone());
+    }
+    let extended = origin.capabilities.extended && input.extended && !input.enforced.is_open();
+    write_capabilities(&mut card, origin, input, extended, &forms);
+    write_interfaces(&mut card, origin, &input.public_url, &forms);
+    if forms.contains(&Generation::V0_3) {
+        put(
+            &mut card,
+            "supportsAuthenticatedExtendedCard",
+            Value::Bool(extended),
+        );
+    }
+    let published = write_security(&mut card, input, &forms);
+    write_skills(&mut card, &published, &forms);
+    let value = Value::Object(card);
+    PublishedCard {
+        bytes: Bytes::from(value.to_string()),
+        value,
+    }
+}
+
+/// What is served of what this document offers. A document that offers none of it (the configuration knows better) is
+/// converted to everything served.
+fn forms(origin: &OriginCard, input: &Publication) -> Vec<Generation> {
+    let served = |generation: &Generation| input.served.contains(generation);
+    let offered: Vec<_> = origin.generations().into_iter().filter(served).collect();
+    if offered.is_empty() {
+        Generation::ALL.into_iter().filter(served).collect()
+    } else {
+        offered
+    }
+}
+
+fn write_capabilities(
+    card: &mut Map<String, Value>,
+    origin: &OriginCard,
+    input: &Publication,
+    extended: bool,
+    forms: &[Generation],
+) {
+    let mut flags = Map::new();
+    let old = card.get("capabilities").and_then(Value::as_object);
+    for (name, value) in old.into_iter().flatten() {
+        if !is_governed_capability(name) {
+            flags.insert(name.clone(), value.clone());
+        }
+    }
+    let claimed = origin.capabilities;
+    let mut claim = |name, value| put(&mut flags, name, Value::Bool(value));
+    claim("streaming", claimed.streaming && input.streaming);
+    claim("pushNotifications", claimed.push && input.push);
+    if forms.contains(&Generation::V1_0) {
+        claim("extendedAgentCard", extended);
+    }
+    card.retain(|name, _| name == "capabilities" || !same("capabilities", name));
+    put(card, "capabilities", Value::Object(flags));
+}
+
+fn write_interfaces(
+    card: &mut Map<String, Value>,
+    origin: &OriginCard,
+    public_url: &str,
+    forms: &[Generation],
+) {
+    if forms.contains(&Generation::V0_3) {
+        // As the agent says it, if that is a version of this generation: 0.2 stays 0.2.
+        let version = member(&origin.members, "protocolVersion")
+            .ok()
+            .flatten()
+            .and_then(Value::as_str)
+            .filter(|version| generation(version) == Some(Generation::V0_3))
+            .unwrap_or("0.3.0");
+        put(card, "protocolVersion", Value::from(version));
+        put(card, "url", Value::from(public_url));
+        put(card, "preferredTransport", Value::from(JSON_RPC));
+        // The main interface is listed again (A2A 0.3 §5.5.5).
+        let again = object([
+            ("url", Value::from(public_url)),
+            ("transport", Value::from(JSON_RPC)),
+        ]);
+        put(card, "additionalInterfaces", Value::Array(vec![again]));
+    }
+    if forms.contains(&Generation::V1_0) {
+        let newest_first = forms.iter().rev();
+        let entries = newest_first.map(|generation| {
+            let tenant = origin
+                .interface(*generation)
+                .and_then(|interface| interface.tenant.as_deref());
+            let members = [
+                ("url", Some(public_url)),
+                ("protocolBinding", Some(JSON_RPC)),
+                // Clients must repeat it in every request, and the agent routes by it.
+                ("tenant", tenant),
+                ("protocolVersion", Some(generation.as_str())),
+            ];
+            object(
+                members
+                    .into_iter()
+                    .filter_map(|(name, text)| Some((name, Value::from(text?)))),
+            )
+        });
+        put(card, "supportedInterfaces", entries.collect());
+    }
+}
+
+/// Returns the names of the published schemes.
+fn write_security(
+    card: &mut Map<String, Value>,
+    input: &Publication,
+    forms: &[Generation],
+) -> Vec<SchemeName> {
+    let mut schemes = Map::new();
+    for wanted in input.enforced.alternatives.iter().flatten() {
+        if let Some(scheme) = input.schemes.get(&wanted.scheme) {
+            put(&mut schemes, &wanted.scheme, scheme.write(forms));
+        }
+    }
+    let published = schemes.keys().cloned().collect();
+    if !schemes.is_empty() {
+        put(card, "securitySchemes", Value::Object(schemes));
+    }
+    // A requirement whose scheme is unknown stays: readers take it for one that nobody meets.
+    if !input.enforced.alternatives.is_empty() {
+        write_requirement(card, &input.enforced, forms);
+    }
+    published
+}
+
+/// The gateway cannot enforce what a skill demands, because no request names a skill; it carries it over where the card
+/// still says what the schemes are.
+fn write_skills(card: &mut Map<String, Value>, published: &[SchemeName], forms: &[Generation]) {
+    let skills = card
+        .get_mut("skills")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut);
+    for skill in skills {
+        let demanded = requirement::read(skill).ok().flatten().filter(|security| {
+            let mut wanted = security.alternatives.iter().flatten();
+            wanted.all(|wanted| published.contains(&wanted.scheme))
+        });
+        skill.retain(|name, _| !is_governed_in_skill(name));
+        if let Some(security) = demanded.filter(|security| !security.alternatives.is_empty()) {
+            write_requirement(skill, &security, forms);
+        }
+    }
+}
+
+fn write_requirement(members: &mut Map<String, Value>, security: &Security, forms: &[Generation]) {
+    for form in forms {
+        let name = match form {
+            Generation::V0_3 => "security",
+            Generation::V1_0 => "securityRequirements",
+        };
+        put(members, name, requirement::write(security, *form));
+    }
+}
+
+fn put(members: &mut Map<String, Value>, name: &str, value: Value) {
+    members.insert(name.to_owned(), value);
+}
+
+fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
+}

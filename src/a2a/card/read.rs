@@ -1,0 +1,169 @@
+//! Reads an origin card, tolerant of how servers print it, strict about what it demands.
+//!
+//! A quirk in a member that the gateway writes anew anyway is ignored; one in a requirement makes the requirement an error,
+//! because guessing would open the agent.
+
+use serde_json::{Map, Value};
+
+use super::names::{member, text};
+use super::{Capabilities, CardError, Interface, MAX_DEPTH, OriginCard, SchemeForm, requirement};
+use crate::a2a::Generation;
+use crate::a2a::security::Security;
+
+const JSON_RPC: &str = "JSONRPC";
+
+/// The size of `bytes` is bounded by whoever fetched them.
+pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| CardError::NotJson {
+        line: error.line(),
+        column: error.column(),
+    })?;
+    let depth = depth(&value);
+    let Value::Object(members) = value else {
+        return Err(CardError::NotObject);
+    };
+    if depth > MAX_DEPTH {
+        return Err(CardError::TooDeep);
+    }
+    Ok(OriginCard {
+        interfaces: interfaces(&members)?,
+        capabilities: capabilities(&members)?,
+        security: security(&members),
+        schemes: member(&members, "securitySchemes")?
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .map(|(name, scheme)| (name.clone(), SchemeForm::read(scheme)))
+            .collect(),
+        members,
+    })
+}
+
+fn security(members: &Map<String, Value>) -> Result<Security, CardError> {
+    match requirement::read(members)? {
+        Some(security) => Ok(security),
+        // 0.1 has no other way to demand anything; in a younger card the member is a left-over.
+        None => Ok(requirement::read_authentication(members)?.unwrap_or_default()),
+    }
+}
+
+fn interfaces(members: &Map<String, Value>) -> Result<Vec<Interface>, CardError> {
+    let mut interfaces = Vec::new();
+    let mut add = |interface: Interface| {
+        if !interfaces.contains(&interface) {
+            interfaces.push(interface);
+        }
+    };
+    let supported = entries(members, "supportedInterfaces")?;
+    for entry in &supported {
+        let generation = match text(entry, "protocolVersion")? {
+            Some(version) => generation(version),
+            // Required since the member exists, which is since 1.0.
+            None => Some(Generation::V1_0),
+        };
+        let (Some(generation), Some(url)) = (generation, text(entry, "url")?) else {
+            continue;
+        };
+        if is_json_rpc(text(entry, "protocolBinding")?) {
+            add(Interface {
+                generation,
+                url: url.to_owned(),
+                tenant: text(entry, "tenant")?.map(str::to_owned),
+            });
+        }
+    }
+    let Some(generation) = generation_of_url(members, !supported.is_empty())? else {
+        return Ok(interfaces);
+    };
+    let mut add_url = |url: &str| {
+        add(Interface {
+            generation,
+            url: url.to_owned(),
+            tenant: None,
+        });
+    };
+    // The default of `preferredTransport` (A2A 0.3 §5.5).
+    let preferred = text(members, "preferredTransport")?.or(Some(JSON_RPC));
+    if let Some(url) = text(members, "url")?
+        && is_json_rpc(preferred)
+    {
+        add_url(url);
+    }
+    for entry in entries(members, "additionalInterfaces")? {
+        if let Some(url) = text(entry, "url")?
+            && is_json_rpc(text(entry, "transport")?)
+        {
+            add_url(url);
+        }
+    }
+    Ok(interfaces)
+}
+
+/// What is spoken at `url` and at `additionalInterfaces`, if it is something that the gateway speaks.
+fn generation_of_url(
+    members: &Map<String, Value>,
+    has_supported_interfaces: bool,
+) -> Result<Option<Generation>, CardError> {
+    Ok(match text(members, "protocolVersion")? {
+        Some(version) => generation(version),
+        // 1.0 says it elsewhere. `authentication` without a version is 0.1, whose methods have other names. What remains is
+        // 0.2 before the member came.
+        None if has_supported_interfaces || member(members, "authentication")?.is_some() => None,
+        None => Some(Generation::V0_3),
+    })
+}
+
+/// The generation that a version belongs to; patches do not matter, and 0.2 shares its names with 0.3.
+pub(super) fn generation(version: &str) -> Option<Generation> {
+    let mut parts = version.split('.');
+    match (parts.next()?, parts.next()) {
+        ("0", Some("2" | "3")) => Some(Generation::V0_3),
+        ("1", None | Some("0")) => Some(Generation::V1_0),
+        _ => None,
+    }
+}
+
+fn is_json_rpc(binding: Option<&str>) -> bool {
+    binding.is_some_and(|binding| binding.eq_ignore_ascii_case(JSON_RPC))
+}
+
+/// The objects in a list; anything else in it says nothing.
+fn entries<'a>(
+    members: &'a Map<String, Value>,
+    name: &'static str,
+) -> Result<Vec<&'a Map<String, Value>>, CardError> {
+    Ok(member(members, name)?
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+        .collect())
+}
+
+fn capabilities(members: &Map<String, Value>) -> Result<Capabilities, CardError> {
+    let claims = |members: &Map<String, Value>, name| {
+        member(members, name).map(|value| value == Some(&Value::Bool(true)))
+    };
+    let mut read = Capabilities {
+        extended: claims(members, "supportsAuthenticatedExtendedCard")?,
+        ..Capabilities::default()
+    };
+    if let Some(flags) = member(members, "capabilities")?.and_then(Value::as_object) {
+        read.streaming = claims(flags, "streaming")?;
+        read.push = claims(flags, "pushNotifications")?;
+        read.extended |= claims(flags, "extendedAgentCard")?;
+    }
+    Ok(read)
+}
+
+/// Levels of nesting; a scalar has none. Recursion is bounded by the parser, which stops at 128.
+fn depth(value: &Value) -> usize {
+    let deepest = if let Some(list) = value.as_array() {
+        list.iter().map(depth).max()
+    } else if let Some(members) = value.as_object() {
+        members.values().map(depth).max()
+    } else {
+        return 0;
+    };
+    deepest.unwrap_or(0) + 1
+}

@@ -1,0 +1,279 @@
+//! Cards that no sane server prints: whatever they hold, nothing of the agent's whereabouts is published.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+
+/// Stands in every address that a generated card holds, and nowhere else.
+const HOST: &str = "upstream.internal";
+
+fn address() -> impl Strategy<Value = Value> {
+    (0..4_u8, 0..3_u8).prop_map(|(host, path)| json!(format!("http://a{host}.{HOST}:80/{path}")))
+}
+
+fn junk() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        Just(json!("")),
+        address(),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let name = select(vec!["url", "schemes", "list", "x", "URL"]);
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Value::from),
+            vec((name, inner), 0..3).prop_map(|members| Value::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect()
+            )),
+        ]
+    })
+}
+
+/// One of some texts, or junk.
+fn text(texts: &'static [&'static str]) -> impl Strategy<Value = Value> {
+    prop_oneof![8 => select(texts).prop_map(Value::from), 1 => junk()]
+}
+
+fn version() -> impl Strategy<Value = Value> {
+    text(&["0.1", "0.2.6", "0.3", "0.3.0", "1.0", "1", "1.1", "2.0", ""])
+}
+
+fn binding() -> impl Strategy<Value = Value> {
+    text(&[
+        "JSONRPC",
+        "jsonrpc",
+        "GRPC",
+        "HTTP+JSON",
+        "https://bindings.example/own",
+        "",
+    ])
+}
+
+fn object(
+    members: impl Strategy<Value = Vec<(&'static str, Option<Value>)>>,
+) -> impl Strategy<Value = Value> {
+    members.prop_map(|members| {
+        Value::Object(
+            members
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+                .collect(),
+        )
+    })
+}
+
+fn supported() -> impl Strategy<Value = Value> {
+    let tenant = option::of(text(&["", "quay-7"]));
+    let entry = (address(), binding(), option::of(version()), tenant);
+    object(entry.prop_map(|(url, binding, version, tenant)| {
+        vec![
+            ("url", Some(url)),
+            ("protocolBinding", Some(binding)),
+            ("protocolVersion", version),
+            ("tenant", tenant),
+        ]
+    }))
+}
+
+fn additional() -> impl Strategy<Value = Value> {
+    object(
+        (address(), option::of(binding()))
+            .prop_map(|(url, transport)| vec![("url", Some(url)), ("transport", transport)]),
+    )
+}
+
+fn list(entry: impl Strategy<Value = Value> + 'static) -> impl Strategy<Value = Value> {
+    let entries = vec(prop_oneof![8 => entry, 1 => junk()], 0..4).prop_map(Value::from);
+    prop_oneof![8 => entries, 1 => junk()]
+}
+
+fn flags() -> impl Strategy<Value = Value> {
+    let flag = || {
+        option::of(prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            Just(json!("true"))
+        ])
+    };
+    object((flag(), flag(), flag(), flag()).prop_map(|(a, b, c, d)| {
+        vec![
+            ("streaming", a),
+            ("pushNotifications", b),
+            ("extendedAgentCard", c),
+            ("stateTransitionHistory", d),
+        ]
+    }))
+}
+
+fn requirement() -> impl Strategy<Value = Value> {
+    select(vec![
+        json!([]),
+        json!([{}]),
+        json!([{"bearer": []}]),
+        json!([{"bearer": ["a"], "elsewhere": []}]),
+        json!([{"schemes": {"bearer": {"list": ["a"]}}}]),
+        json!([{"schemes": {"elsewhere": {}}}]),
+        json!([{"bearer": 1}]),
+        json!("junk"),
+    ])
+}
+
+fn skill() -> impl Strategy<Value = Value> {
+    let requirement = || option::of(requirement());
+    object(
+        (requirement(), requirement(), requirement()).prop_map(|(a, b, c)| {
+            vec![
+                ("id", Some(json!("s"))),
+                ("security", a),
+                ("securityRequirements", b),
+                ("security_requirements", c),
+            ]
+        }),
+    )
+}
+
+/// Names that some reader takes for the place of an agent, and names that nobody knows.
+fn member() -> impl Strategy<Value = (String, Value)> {
+    let named = |name: &'static str, value: BoxedStrategy<Value>| {
+        value
+            .prop_map(move |value| (name.to_owned(), value))
+            .boxed()
+    };
+    let scheme_map = || {
+        let scheme = prop_oneof![Just(json!({"type": "http", "scheme": "bearer"})), junk()];
+        vec(scheme, 0..2).prop_map(|list| {
+            Value::Object(
+                list.into_iter()
+                    .map(|scheme| ("bearer".to_owned(), scheme))
+                    .collect(),
+            )
+        })
+    };
+    let stranger = select(vec![
+        "url",
+        "URL",
+        "Url",
+        "preferred_transport",
+        "SupportedInterfaces",
+        "\u{17f}ecurity",
+        "additional_interfaces",
+        "signatures",
+        "authentication",
+        "protocol_version",
+    ]);
+    prop_oneof![
+        4 => named("url", address().boxed()),
+        4 => named("protocolVersion", version().boxed()),
+        2 => named("preferredTransport", binding().boxed()),
+        4 => named("additionalInterfaces", list(additional()).boxed()),
+        4 => named("supportedInterfaces", list(supported()).boxed()),
+        2 => named("supported_interfaces", list(supported()).boxed()),
+        2 => named("capabilities", flags().boxed()),
+        2 => named("securitySchemes", scheme_map().boxed()),
+        2 => named("security", requirement().boxed()),
+        2 => named("securityRequirements", requirement().boxed()),
+        2 => named("supportsAuthenticatedExtendedCard", any::<bool>().prop_map(Value::from).boxed()),
+        2 => named("skills", list(skill()).boxed()),
+        2 => named("name", Just(json!("Harbour")).boxed()),
+        2 => named("x-unknown", Just(json!({"kept": [1, {"as": "is"}]})).boxed()),
+        1 => (stranger.prop_map(str::to_owned), junk()),
+    ]
+}
+
+/// As text, so that members may come twice.
+fn card() -> impl Strategy<Value = String> {
+    vec(member(), 0..10).prop_map(|members| {
+        let members: Vec<_> = members
+            .iter()
+            .map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())))
+            .collect();
+        format!("{{{}}}", members.join(","))
+    })
+}
+
+fn input() -> impl Strategy<Value = Publication> {
+    let served = select(vec![
+        vec![],
+        vec![Generation::V0_3],
+        vec![Generation::V1_0],
+        Generation::ALL.to_vec(),
+    ]);
+    let enforced = select(vec![
+        security(&[]),
+        security(&[&[]]),
+        security(&[&[("bearer", &[])], &[("unknown", &["a"])]]),
+        publication().enforced,
+    ]);
+    let overrides = vec(member(), 0..2);
+    (served, enforced, any::<[bool; 3]>(), overrides).prop_map(
+        |(served, enforced, [streaming, push, extended], overrides)| Publication {
+            served,
+            enforced,
+            streaming,
+            push,
+            extended,
+            // The configuration's own values may name what they like where they may stand at all.
+            overrides: overrides
+                .into_iter()
+                .filter(|(name, value)| {
+                    is_forbidden_override(name) || !value.to_string().contains(HOST)
+                })
+                .collect(),
+            ..publication()
+        },
+    )
+}
+
+/// Skills and capabilities are passed with their junk; addresses in them name nothing that a client would call.
+fn outside_of_passed_members(card: &Value) -> String {
+    let members = card.as_object().unwrap().iter();
+    let governed = members.filter(|(name, _)| *name != "skills" && *name != "capabilities");
+    Value::Object(
+        governed
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
+    .to_string()
+}
+
+proptest! {
+    #[test]
+    fn nothing_of_the_agents_place_is_published(card in card(), input in input()) {
+        let Ok(origin) = read(card.as_bytes()) else {
+            return Ok(());
+        };
+        let once = publish(&origin, &input);
+        prop_assert!(!outside_of_passed_members(&once.value).contains(HOST), "{}", once.value);
+        prop_assert_eq!(&serde_json::from_slice::<Value>(&once.bytes).unwrap(), &once.value);
+
+        // The public card is one that the gateway itself accepts, with the requirement that is enforced.
+        let again = read(&once.bytes).unwrap();
+        prop_assert!(again.interfaces.iter().all(|interface| interface.url == PUBLIC));
+        prop_assert!(again.generations().iter().all(|generation| input.served.contains(generation)));
+        prop_assert_eq!(again.generations().is_empty(), input.served.is_empty());
+        if !input.served.is_empty() {
+            let demanded = again.security.clone().unwrap();
+            prop_assert_eq!(demanded.alternatives.len(), input.enforced.alternatives.len());
+            prop_assert_eq!(demanded.is_open(), input.enforced.is_open());
+        }
+        let (claimed, offered) = (again.capabilities, origin.capabilities);
+        prop_assert!(!claimed.streaming || (offered.streaming && input.streaming));
+        prop_assert!(!claimed.push || (offered.push && input.push));
+        prop_assert!(!claimed.extended || (offered.extended && input.extended && !input.enforced.is_open()));
+        prop_assert_eq!(&publish(&again, &input).bytes, &once.bytes);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in vec(any::<u8>(), 0..200)) {
+        if let Ok(origin) = read(&bytes) {
+            publish(&origin, &publication());
+        }
+        let _refused = rewrite_extended_answer(&Bytes::from(bytes), &publication());
+    }
+}

@@ -1,0 +1,213 @@
+//! Whether an object has two members of one name.
+//!
+//! Most objects have few members: their names stand in arrays on the stack, told apart by a tag of length and first bytes,
+//! and a filter of 64 bits answers nearly all of the questions. From `SMALL` members on a hash table takes over, keyed at
+//! random so that a caller cannot aim for collisions. It holds positions in the document, not names: below 52 bytes a
+//! name while it grows, and the shortest member of an object so large takes 7.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+use super::text::Text;
+
+/// Most names that are compared one by one.
+pub(super) const SMALL: usize = 16;
+
+/// Length of a tag's text; a name that is no longer is equal when its tag is.
+const TAGGED: usize = 7;
+
+pub(super) struct Names {
+    count: usize,
+    filter: u64,
+    tags: [u64; SMALL],
+    spans: [Span; SMALL],
+    large: Option<Box<Large>>,
+}
+
+impl Names {
+    pub(super) fn new() -> Self {
+        Self {
+            count: 0,
+            filter: 0,
+            tags: [0; SMALL],
+            spans: [Span::NONE; SMALL],
+            large: None,
+        }
+    }
+
+    /// Adds the name that is written at `start` of `document`; false when the object has it already.
+    pub(super) fn insert(&mut self, document: &str, start: usize, name: Text<'_>) -> bool {
+        let span = Span::new(start, name);
+        if let Some(large) = &mut self.large {
+            return large.insert(document, span, name);
+        }
+        let tag = if name.is_escaped() {
+            tag(name.decode().as_bytes())
+        } else {
+            document
+                .as_bytes()
+                .get(start..)
+                .and_then(|rest| rest.first_chunk())
+                .filter(|_| name.raw().len() <= TAGGED)
+                .map_or_else(
+                    || tag(name.raw().as_bytes()),
+                    |word| tag_of_word(*word, name.raw().len()),
+                )
+        };
+        let bit = 1 << (tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58);
+        if self.filter & bit != 0 && self.has(document, tag, name) {
+            return false;
+        }
+        self.filter |= bit;
+        if let (Some(slot), Some(place)) = (
+            self.tags.get_mut(self.count),
+            self.spans.get_mut(self.count),
+        ) {
+            *slot = tag;
+            *place = span;
+            self.count += 1;
+            return true;
+        }
+        let large = self.large.insert(Box::new(Large::new()));
+        for known in self.spans {
+            large.insert(document, known, known.name(document));
+        }
+        large.insert(document, span, name)
+    }
+
+    fn has(&self, document: &str, tag: u64, name: Text<'_>) -> bool {
+        self.tags
+            .iter()
+            .zip(&self.spans)
+            .take(self.count)
+            .any(|(known, span)| *known == tag && span.name(document) == name)
+    }
+}
+
+/// The length (at most 255) and the first `TAGGED` bytes of a name as it reads.
+fn tag(name: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(name.iter().take(TAGGED)) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word) | length(name.len())
+}
+
+/// The same, from the eight bytes that stand where a name of at most `TAGGED` bytes begins.
+fn tag_of_word(word: [u8; 8], len: usize) -> u64 {
+    (u64::from_le_bytes(word) & !(u64::MAX << (8 * len))) | length(len)
+}
+
+fn length(len: usize) -> u64 {
+    u64::from(u8::try_from(len).unwrap_or(u8::MAX)) << 56
+}
+
+/// Where a name is written. Documents are shorter than 2^31 bytes (`MAX_BYTES`), so the top bit of the length is free
+/// to say that the name has escapes.
+#[derive(Clone, Copy)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+const ESCAPED: u32 = 1 << 31;
+
+impl Span {
+    const NONE: Self = Self { start: 0, len: 0 };
+
+    fn new(start: usize, name: Text<'_>) -> Self {
+        let escaped = if name.is_escaped() { ESCAPED } else { 0 };
+        Self {
+            start: u32::try_from(start).unwrap_or(u32::MAX),
+            len: u32::try_from(name.raw().len()).unwrap_or(u32::MAX >> 1) | escaped,
+        }
+    }
+
+    fn name(self, document: &str) -> Text<'_> {
+        let start = self.start as usize;
+        let end = start + (self.len & !ESCAPED) as usize;
+        Text::new(
+            document.get(start..end).unwrap_or_default(),
+            self.len & ESCAPED != 0,
+        )
+    }
+}
+
+/// Open addressing with linear probing; `slots` holds one more than the index in `entries`, zero is free.
+struct Large {
+    keys: RandomState,
+    entries: Vec<Entry>,
+    slots: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    hash: u32,
+    span: Span,
+}
+
+impl Large {
+    fn new() -> Self {
+        Self {
+            keys: RandomState::new(),
+            entries: Vec::with_capacity(2 * SMALL),
+            slots: vec![0; 4 * SMALL],
+        }
+    }
+
+    fn insert(&mut self, document: &str, span: Span, name: Text<'_>) -> bool {
+        if self.entries.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let decoded = name.decode();
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "any 32 bits of a hash are a hash"
+        )]
+        let hash = self.keys.hash_one(decoded.as_bytes()) as u32;
+        let mut at = self.first(hash);
+        while let Some(entry) = self.entry(at) {
+            if entry.hash == hash && entry.span.name(document) == name {
+                return false;
+            }
+            at = self.next(at);
+        }
+        self.entries.push(Entry { hash, span });
+        self.occupy(at, self.entries.len());
+        true
+    }
+
+    /// Twice the slots; at least half of them are always free, so that probing ends.
+    fn grow(&mut self) {
+        self.slots = vec![0; self.slots.len() * 2];
+        for index in 0..self.entries.len() {
+            let Some(entry) = self.entries.get(index) else {
+                break;
+            };
+            let mut at = self.first(entry.hash);
+            while self.entry(at).is_some() {
+                at = self.next(at);
+            }
+            self.occupy(at, index + 1);
+        }
+    }
+
+    fn first(&self, hash: u32) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    fn next(&self, at: usize) -> usize {
+        (at + 1) & (self.slots.len() - 1)
+    }
+
+    fn entry(&self, at: usize) -> Option<Entry> {
+        let slot = self.slots.get(at).copied().unwrap_or(0) as usize;
+        self.entries.get(slot.checked_sub(1)?).copied()
+    }
+
+    fn occupy(&mut self, at: usize, number: usize) {
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = u32::try_from(number).unwrap_or(u32::MAX);
+        }
+    }
+}

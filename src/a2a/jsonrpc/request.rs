@@ -1,0 +1,531 @@
+//! Which call a request body asks for.
+//!
+//! The whole body is walked before anything is decided, because member order is free and the id of a refused request may
+//! stand at its end. Whatever two parsers could read differently is refused: two spellings of one member with different
+//! values, and at the levels that ids are read from, names that differ from a known one only in case (agents in Go match
+//! names without it). Does not check anything that only the agent needs.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::methods::{Method, Place, method};
+use super::{MAX_ID_BYTES, MAX_RPC_ID_BYTES, code};
+use crate::a2a::json::{self, Kind, Limits, Strict, Text, Value};
+use crate::a2a::{Call, ContextId, Generation, RpcId, TaskId};
+
+/// Most `referenceTaskIds` of one message: each of them is looked up, and held as long as the call.
+pub const MAX_REFERENCES: usize = 256;
+
+/// Why a body is no call that the gateway passes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestError {
+    pub kind: RequestErrorKind,
+    /// The id of the request, if it is beyond doubt; an answer without it says `null`.
+    pub id: Option<RpcId>,
+    /// Where in the body; the end where something is missing.
+    pub at: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestErrorKind {
+    Json(json::ErrorKind),
+    /// A top-level array. No A2A version defines batches.
+    Batch,
+    /// No `id` member: the agent would act, and nobody would hear of it.
+    Notification,
+    /// Not an object, another `jsonrpc` version, an `id` or `method` of the wrong kind.
+    InvalidRequest,
+    /// A name beside `jsonrpc`, `id`, `method` or `params` that differs from it only in case.
+    LookAlikeMember,
+    UnknownMethod,
+    /// Something that ids are read from has the wrong kind.
+    InvalidParams,
+    MissingTaskId,
+    IdTooLong,
+    TooManyReferences,
+    /// `taskId` and `task_id` (or the like) with different values.
+    ConflictingSpellings,
+    /// In `params` or `params.message`, a name that differs from a known one only in case.
+    LookAlikeParam,
+}
+
+impl RequestErrorKind {
+    /// The label in logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json(kind) => kind.as_str(),
+            Self::Batch => "batch",
+            Self::Notification => "notification",
+            Self::InvalidRequest => "invalid_request",
+            Self::LookAlikeMember => "look_alike_member",
+            Self::UnknownMethod => "unknown_method",
+            Self::InvalidParams => "invalid_params",
+            Self::MissingTaskId => "missing_task_id",
+            Self::IdTooLong => "id_too_long",
+            Self::TooManyReferences => "too_many_references",
+            Self::ConflictingSpellings => "conflicting_spellings",
+            Self::LookAlikeParam => "look_alike_param",
+        }
+    }
+
+    /// The JSON-RPC error code.
+    pub fn code(self) -> i64 {
+        match self {
+            Self::Json(_) => code::PARSE_ERROR,
+            Self::Batch | Self::Notification | Self::InvalidRequest | Self::LookAlikeMember => {
+                code::INVALID_REQUEST
+            }
+            Self::UnknownMethod => code::METHOD_NOT_FOUND,
+            Self::InvalidParams
+            | Self::MissingTaskId
+            | Self::IdTooLong
+            | Self::TooManyReferences
+            | Self::ConflictingSpellings
+            | Self::LookAlikeParam => code::INVALID_PARAMS,
+        }
+    }
+
+    /// The text for the caller; quotes nothing of the body.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::Json(kind) => kind.message(),
+            Self::Batch => "batches are not supported",
+            Self::Notification => "a request needs an id",
+            Self::InvalidRequest => "the body is not a JSON-RPC 2.0 request",
+            Self::LookAlikeMember => "a member name differs from a JSON-RPC one only in case",
+            Self::UnknownMethod => "the method is unknown",
+            Self::InvalidParams => "a parameter has the wrong type or is empty",
+            Self::MissingTaskId => "the task id is missing",
+            Self::IdTooLong => "a task or context id is too long",
+            Self::TooManyReferences => "the message refers to too many tasks",
+            Self::ConflictingSpellings => "a parameter stands there in two spellings that differ",
+            Self::LookAlikeParam => "a parameter name differs from a known one only in case",
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (byte {})", self.kind.message(), self.at)
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+/// Reads the call that a body asks for.
+pub fn read_request(body: &Bytes, limits: Limits) -> Result<Call, RequestError> {
+    let mut envelope = Envelope::default();
+    match envelope.walk(body, limits) {
+        Ok(()) => {}
+        Err(Walk { error, level }) => {
+            let id_is_certain = error.kind.is_well_formed()
+                && !(error.kind == json::ErrorKind::DuplicateName && level == 1);
+            return Err(RequestError {
+                kind: RequestErrorKind::Json(error.kind),
+                id: envelope.rpc_id().filter(|_| id_is_certain),
+                at: error.at,
+            });
+        }
+    }
+    let id = envelope.rpc_id();
+    envelope
+        .judge(body.len())
+        .map_err(|Problem { kind, at }| RequestError { kind, id, at })
+}
+
+/// A document that is refused, and how many levels were open there.
+struct Walk {
+    error: json::Error,
+    level: usize,
+}
+
+struct Problem {
+    kind: RequestErrorKind,
+    at: usize,
+}
+
+fn problem<T>(kind: RequestErrorKind, at: usize) -> Result<T, Problem> {
+    Err(Problem { kind, at })
+}
+
+/// What the walk has gathered, before it is known which method it belongs to.
+#[derive(Default)]
+struct Envelope<'a> {
+    /// `None` for an object.
+    not_object: Option<RequestErrorKind>,
+    version: Option<bool>,
+    id: Option<Result<&'a str, usize>>,
+    method: Option<Result<Text<'a>, usize>>,
+    method_at: usize,
+    params: Params<'a>,
+    look_alike: Option<usize>,
+}
+
+/// Members of `params`, and of `params.message`. Both spellings of a member share one field.
+#[derive(Default)]
+struct Params<'a> {
+    /// Where `params` is, if it is no object.
+    bad: Option<usize>,
+    id: Field<'a>,
+    task: Field<'a>,
+    context: Field<'a>,
+    /// Where `params.message` is, if it is no object.
+    bad_message: Option<usize>,
+    message_task: Field<'a>,
+    message_context: Field<'a>,
+    references: References<'a>,
+    look_alike: Option<usize>,
+}
+
+const ENVELOPE: &[&str] = &["jsonrpc", "id", "method", "params"];
+const PARAMS: &[&str] = &[
+    "id",
+    "taskId",
+    "task_id",
+    "contextId",
+    "context_id",
+    "message",
+];
+const MESSAGE: &[&str] = &[
+    "taskId",
+    "task_id",
+    "contextId",
+    "context_id",
+    "referenceTaskIds",
+    "reference_task_ids",
+];
+
+impl<'a> Envelope<'a> {
+    fn walk(&mut self, body: &'a [u8], limits: Limits) -> Result<(), Walk> {
+        let mut cursor = Strict::new(body, limits).map_err(|error| Walk { error, level: 0 })?;
+        let walked = match cursor.kind() {
+            Kind::Object => cursor.object(|cursor, name| self.member(cursor, name)),
+            Kind::Array => {
+                self.not_object = Some(RequestErrorKind::Batch);
+                cursor.skip()
+            }
+            Kind::Text | Kind::Number | Kind::Bool | Kind::Null | Kind::Nothing => {
+                self.not_object = Some(RequestErrorKind::InvalidRequest);
+                cursor.skip()
+            }
+        };
+        let level = cursor.level();
+        walked
+            .and_then(|()| cursor.finish())
+            .map_err(|error| Walk { error, level })
+    }
+
+    fn member(&mut self, cursor: &mut Strict<'a>, name: Text<'a>) -> Result<(), json::Error> {
+        let at = cursor.at();
+        match &*name.decode() {
+            "jsonrpc" => {
+                self.version = Some(match cursor.value()? {
+                    Value::Text(version) => version == *"2.0",
+                    Value::Null | Value::Other => false,
+                });
+            }
+            "id" => {
+                let kind = cursor.kind();
+                let raw = cursor.raw()?;
+                self.id = Some(if is_rpc_id(kind, raw) {
+                    Ok(raw)
+                } else {
+                    Err(at)
+                });
+            }
+            "method" => {
+                self.method_at = at;
+                self.method = Some(match cursor.value()? {
+                    Value::Text(method) => Ok(method),
+                    Value::Null | Value::Other => Err(at),
+                });
+            }
+            "params" => match cursor.kind() {
+                Kind::Object => {
+                    return cursor.object(|cursor, name| self.params.member(cursor, name));
+                }
+                // Clients that always print the member.
+                Kind::Null => cursor.skip()?,
+                Kind::Array | Kind::Text | Kind::Number | Kind::Bool | Kind::Nothing => {
+                    self.params.bad = Some(at);
+                    cursor.skip()?;
+                }
+            },
+            other => {
+                if is_look_alike(other, ENVELOPE) {
+                    self.look_alike = Some(at);
+                }
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rpc_id(&self) -> Option<RpcId> {
+        match self.id {
+            // A copy, because a slice would hold the whole body as long as the call.
+            Some(Ok(raw)) => Some(RpcId(Bytes::copy_from_slice(raw.as_bytes()))),
+            Some(Err(_)) | None => None,
+        }
+    }
+
+    fn judge(&self, end: usize) -> Result<Call, Problem> {
+        if let Some(kind) = self.not_object {
+            return problem(kind, 0);
+        }
+        if let Some(at) = self.look_alike {
+            return problem(RequestErrorKind::LookAlikeMember, at);
+        }
+        if self.version != Some(true) {
+            return problem(RequestErrorKind::InvalidRequest, end);
+        }
+        if let Some(Err(at)) = self.id {
+            return problem(RequestErrorKind::InvalidRequest, at);
+        }
+        let name = match self.method {
+            Some(Ok(name)) => name.decode(),
+            Some(Err(at)) => return problem(RequestErrorKind::InvalidRequest, at),
+            None => return problem(RequestErrorKind::InvalidRequest, end),
+        };
+        let Some(id) = self.rpc_id() else {
+            return problem(RequestErrorKind::Notification, end);
+        };
+        let Some(method) = method(&name) else {
+            return problem(RequestErrorKind::UnknownMethod, self.method_at);
+        };
+        self.params.judge(method, id, end)
+    }
+}
+
+impl<'a> Params<'a> {
+    fn member(&mut self, cursor: &mut Strict<'a>, name: Text<'a>) -> Result<(), json::Error> {
+        let at = cursor.at();
+        match &*name.decode() {
+            "id" => self.id.set(cursor.value()?, at),
+            "taskId" | "task_id" => self.task.set(cursor.value()?, at),
+            "contextId" | "context_id" => self.context.set(cursor.value()?, at),
+            "message" => match cursor.kind() {
+                Kind::Object => {
+                    return cursor.object(|cursor, name| self.message_member(cursor, name));
+                }
+                Kind::Null => cursor.skip()?,
+                Kind::Array | Kind::Text | Kind::Number | Kind::Bool | Kind::Nothing => {
+                    self.bad_message = Some(at);
+                    cursor.skip()?;
+                }
+            },
+            other => {
+                if is_look_alike(other, PARAMS) {
+                    self.look_alike = Some(at);
+                }
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn message_member(
+        &mut self,
+        cursor: &mut Strict<'a>,
+        name: Text<'a>,
+    ) -> Result<(), json::Error> {
+        let at = cursor.at();
+        match &*name.decode() {
+            "taskId" | "task_id" => self.message_task.set(cursor.value()?, at),
+            "contextId" | "context_id" => self.message_context.set(cursor.value()?, at),
+            "referenceTaskIds" | "reference_task_ids" => self.references.read(cursor)?,
+            other => {
+                if is_look_alike(other, MESSAGE) {
+                    self.look_alike = Some(at);
+                }
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn judge(&self, method: &Method, id: RpcId, end: usize) -> Result<Call, Problem> {
+        if let Some(at) = self.bad {
+            return problem(RequestErrorKind::InvalidParams, at);
+        }
+        if let Some(at) = self.look_alike {
+            return problem(RequestErrorKind::LookAlikeParam, at);
+        }
+        let in_message = method.task == Place::Message || method.context == Place::Message;
+        if let Some(at) = self.bad_message.filter(|_| in_message) {
+            return problem(RequestErrorKind::InvalidParams, at);
+        }
+        let task = match method.task {
+            Place::ParamsId => Some(self.id.required(end)?),
+            Place::ParamsTaskId => Some(self.task.required(end)?),
+            Place::Message => self.message_task.optional(method.generation)?,
+            Place::Nowhere | Place::ParamsContextId => None,
+        };
+        let context = match method.context {
+            Place::ParamsContextId => self.context.optional(method.generation)?,
+            Place::Message => self.message_context.optional(method.generation)?,
+            Place::Nowhere | Place::ParamsId | Place::ParamsTaskId => None,
+        };
+        Ok(Call {
+            generation: method.generation,
+            operation: method.operation,
+            id,
+            task: task.as_deref().map(TaskId::new),
+            context: context.as_deref().map(ContextId::new),
+            references: if in_message {
+                self.references.ids()?
+            } else {
+                Vec::new()
+            },
+        })
+    }
+}
+
+/// A string, a whole number or null (JSON-RPC 2.0 §4); fractions are refused, because not every agent can repeat them.
+fn is_rpc_id(kind: Kind, raw: &str) -> bool {
+    let fits = match kind {
+        Kind::Text | Kind::Null => true,
+        Kind::Number => !raw.contains(['.', 'e', 'E']),
+        Kind::Object | Kind::Array | Kind::Bool | Kind::Nothing => false,
+    };
+    fits && raw.len() <= MAX_RPC_ID_BYTES
+}
+
+/// A member that is an id, in one or two spellings.
+#[derive(Default)]
+struct Field<'a> {
+    /// The value, and where it stands.
+    value: Option<(Value<'a>, usize)>,
+    conflict: Option<usize>,
+}
+
+impl<'a> Field<'a> {
+    /// A second call is the other spelling: the walk refuses repeated names.
+    fn set(&mut self, value: Value<'a>, at: usize) {
+        match (self.value, value) {
+            (None, _) => self.value = Some((value, at)),
+            (Some((Value::Text(first), _)), Value::Text(second)) if first == second => {}
+            (Some((Value::Null, _)), Value::Null) => {}
+            (Some(_), _) => self.conflict = Some(at),
+        }
+    }
+
+    fn required(&self, end: usize) -> Result<std::borrow::Cow<'a, str>, Problem> {
+        match self.text()? {
+            Some((text, at)) if text.is_empty() => problem(RequestErrorKind::InvalidParams, at),
+            Some((text, _)) => Ok(text),
+            None => problem(RequestErrorKind::MissingTaskId, end),
+        }
+    }
+
+    fn optional(
+        &self,
+        generation: Generation,
+    ) -> Result<Option<std::borrow::Cow<'a, str>>, Problem> {
+        match self.text()? {
+            Some((text, at)) if text.is_empty() => match generation {
+                Generation::V0_3 => problem(RequestErrorKind::InvalidParams, at),
+                // ProtoJSON: the default value is as good as none.
+                Generation::V1_0 => Ok(None),
+            },
+            Some((text, _)) => Ok(Some(text)),
+            None => Ok(None),
+        }
+    }
+
+    fn text(&self) -> Result<Option<(std::borrow::Cow<'a, str>, usize)>, Problem> {
+        if let Some(at) = self.conflict {
+            return problem(RequestErrorKind::ConflictingSpellings, at);
+        }
+        match self.value {
+            None | Some((Value::Null, _)) => Ok(None),
+            Some((Value::Other, at)) => problem(RequestErrorKind::InvalidParams, at),
+            Some((Value::Text(text), at)) => {
+                let text = text.decode();
+                if text.len() > MAX_ID_BYTES {
+                    return problem(RequestErrorKind::IdTooLong, at);
+                }
+                Ok(Some((text, at)))
+            }
+        }
+    }
+}
+
+/// `referenceTaskIds`, in one or two spellings.
+#[derive(Default)]
+struct References<'a> {
+    /// The ids, and where the array stands; null is an empty array.
+    ids: Option<(Vec<Text<'a>>, usize)>,
+    /// The first thing that is wrong.
+    wrong: Option<(RequestErrorKind, usize)>,
+}
+
+impl<'a> References<'a> {
+    fn read(&mut self, cursor: &mut Strict<'a>) -> Result<(), json::Error> {
+        let at = cursor.at();
+        let mut ids = Vec::new();
+        match cursor.kind() {
+            Kind::Null => cursor.skip()?,
+            Kind::Array => cursor.array(|cursor| {
+                let at = cursor.at();
+                match cursor.value()? {
+                    Value::Text(_) if ids.len() == MAX_REFERENCES => {
+                        self.wrong(RequestErrorKind::TooManyReferences, at);
+                    }
+                    Value::Text(id) if id.raw().is_empty() => {
+                        self.wrong(RequestErrorKind::InvalidParams, at);
+                    }
+                    Value::Text(id) => ids.push(id),
+                    Value::Null | Value::Other => self.wrong(RequestErrorKind::InvalidParams, at),
+                }
+                Ok::<_, json::Error>(())
+            })?,
+            Kind::Object | Kind::Text | Kind::Number | Kind::Bool | Kind::Nothing => {
+                self.wrong(RequestErrorKind::InvalidParams, at);
+                cursor.skip()?;
+            }
+        }
+        match &self.ids {
+            None => self.ids = Some((ids, at)),
+            Some((first, _)) if *first == ids => {}
+            Some(_) => self.wrong(RequestErrorKind::ConflictingSpellings, at),
+        }
+        Ok(())
+    }
+
+    fn wrong(&mut self, kind: RequestErrorKind, at: usize) {
+        self.wrong.get_or_insert((kind, at));
+    }
+
+    fn ids(&self) -> Result<Vec<TaskId>, Problem> {
+        if let Some((kind, at)) = self.wrong {
+            return problem(kind, at);
+        }
+        let Some((ids, at)) = &self.ids else {
+            return Ok(Vec::new());
+        };
+        ids.iter()
+            .map(|id| {
+                let id = id.decode();
+                if id.len() > MAX_ID_BYTES {
+                    return problem(RequestErrorKind::IdTooLong, *at);
+                }
+                Ok(TaskId::new(&id))
+            })
+            .collect()
+    }
+}
+
+/// The name is none of the known ones, but reads as one of them to a parser that does not mind case.
+///
+/// That of Go folds by Unicode, where two letters outside ASCII fold into it: `ſ` (U+017F) and `K` (U+212A).
+fn is_look_alike(name: &str, known: &[&str]) -> bool {
+    if name.is_ascii() {
+        return known.iter().any(|known| known.eq_ignore_ascii_case(name));
+    }
+    let folded = name.replace('\u{17F}', "s").replace('\u{212A}', "k");
+    known
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(&folded))
+}

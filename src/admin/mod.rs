@@ -1,0 +1,187 @@
+//! The admin listener: health, readiness, metrics, the running configuration, one task's record.
+//!
+//! It has no authentication of its own: keep it on loopback or on a network of operators. It answers until the very end of a
+//! drain, so that an orchestrator sees why the gateway is not ready.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::{Value, json};
+
+use crate::a2a::{TaskId, TaskState};
+use crate::card::CardState;
+use crate::drain::Drain;
+use crate::listener::Bound;
+use crate::pipeline::{Agent, Pipeline};
+
+/// A few probes and one scraper; the bound keeps a loop in a dashboard from taking the gateway's descriptors.
+pub const CONNECTIONS: usize = 64;
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub struct Admin {
+    pub pipeline: Arc<Pipeline>,
+    /// Without secrets.
+    pub config: Value,
+    pub drain: Drain,
+}
+
+/// Serves until dropped.
+pub async fn serve(admin: Arc<Admin>, mut socket: Bound) {
+    loop {
+        let Ok(accepted) = socket.accept().await else { continue };
+        let (admin, drain) = (admin.clone(), admin.drain.clone());
+        drain.service(async move {
+            let service = service_fn(move |request| {
+                let admin = admin.clone();
+                async move { Ok::<_, Infallible>(admin.answer(&request)) }
+            });
+            let mut builder = hyper::server::conn::http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+            // What breaks here is the operator's connection; the next probe makes a new one.
+            let _ended = builder.serve_connection(TokioIo::new(accepted.stream), service).await;
+            drop(accepted.slot);
+        });
+    }
+}
+
+impl Admin {
+    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if request.method() != Method::GET && request.method() != Method::HEAD {
+            return json_answer(StatusCode::METHOD_NOT_ALLOWED, &json!({ "error": "only GET" }));
+        }
+        match request.uri().path() {
+            "/health" => json_answer(StatusCode::OK, &json!({ "status": "ok" })),
+            "/ready" => self.ready(),
+            "/metrics" => self.metrics(),
+            "/config" => json_answer(StatusCode::OK, &self.config),
+            path => match path.strip_prefix("/tasks/").and_then(|rest| rest.split_once('/')) {
+                Some((agent, task)) => self.task(agent, &decoded(task)),
+                None => json_answer(
+                    StatusCode::NOT_FOUND,
+                    &json!({ "error": "not found", "paths": ["/health", "/ready", "/metrics", "/config", "/tasks/{agent}/{id}"] }),
+                ),
+            },
+        }
+    }
+
+    /// Ready once every agent was asked for its card and at least one answered: one dead agent must not take the others
+    /// out of a load balancer. Not ready while draining, or while no key can be verified.
+    fn ready(&self) -> Response<Full<Bytes>> {
+        let agents = &self.pipeline.agents;
+        let asked = agents.iter().all(|agent| {
+            !matches!(*agent.card.state(), CardState::NotFetched { last_error: None })
+        });
+        let waiting = self.pipeline.verifiers.waiting_for();
+        let draining = self.drain.is_draining();
+        let ready = asked && waiting.is_empty() && !draining && agents.iter().any(|agent| agent.is_ready());
+        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let states: serde_json::Map<String, Value> =
+            agents.iter().map(|agent| (agent.metrics.name.to_string(), agent_state(agent))).collect();
+        json_answer(
+            status,
+            &json!({
+                "ready": ready,
+                "draining": draining,
+                "schemes_without_keys": waiting,
+                "store_degraded": self.pipeline.affinity.stats().degraded,
+                "agents": states,
+            }),
+        )
+    }
+
+    fn metrics(&self) -> Response<Full<Bytes>> {
+        let metrics = &self.pipeline.observer.metrics;
+        let stats = self.pipeline.affinity.stats();
+        metrics.tasks.set(signed(stats.tasks));
+        metrics.contexts.set(signed(stats.contexts));
+        metrics.journal_bytes.set(signed(stats.journal_bytes));
+        metrics.evicted_finished.set(signed(stats.evicted_finished));
+        metrics.evicted_live.set(signed(stats.evicted_live));
+        metrics.store_write_errors.set(signed(stats.write_errors));
+        metrics.store_degraded.set(i64::from(stats.degraded));
+        match metrics.render() {
+            Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
+            Err(error) => {
+                tracing::error!(%error, "metrics cannot be rendered");
+                json_answer(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "metrics cannot be rendered" }))
+            }
+        }
+    }
+
+    fn task(&self, agent: &str, task: &str) -> Response<Full<Bytes>> {
+        match self.pipeline.affinity.task(agent, &TaskId::new(task)) {
+            Some(owner) => json_answer(
+                StatusCode::OK,
+                &json!({
+                    "agent": agent,
+                    "task": task,
+                    "endpoint": &*owner.endpoint,
+                    "principal": &*owner.principal,
+                    "generation": owner.generation.as_str(),
+                    "finished": owner.state.is_some_and(TaskState::is_terminal),
+                }),
+            ),
+            None => json_answer(StatusCode::NOT_FOUND, &json!({ "error": "no record of this task" })),
+        }
+    }
+}
+
+fn agent_state(agent: &Agent) -> Value {
+    match &*agent.card.state() {
+        CardState::Ready { last_error, card } => json!({
+            "ready": agent.is_ready(),
+            "card": card.place,
+            "last_error": last_error.as_deref(),
+        }),
+        CardState::NotFetched { last_error } => json!({ "ready": false, "last_error": last_error.as_deref() }),
+        CardState::OutOfService { reason } => json!({ "ready": false, "out_of_service": &**reason }),
+    }
+}
+
+fn json_answer(status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
+    answer(status, "application/json", format!("{value:#}\n"))
+}
+
+fn answer(status: StatusCode, media_type: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn signed(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}
+
+/// Percent-decoding; what is no valid escape stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = after
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|pair| std::str::from_utf8(pair).ok())
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        match escaped {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

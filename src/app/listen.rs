@@ -1,0 +1,162 @@
+//! From an accepted socket to a served connection.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use ipnet::IpNet;
+use tower::{Layer as _, Service};
+
+use crate::config::{self, Limits};
+use crate::drain::Drain;
+use crate::http::framing::Refusal;
+use crate::http::hygiene;
+use crate::http::panic::CatchPanic;
+use crate::http::serve::{Protocol, Settings};
+use crate::listener::{Accepted, Bound, Refused};
+use crate::observe::record::Observer;
+use crate::observe::{Reason, Record};
+use crate::pipeline::{Downstream, Pipeline};
+use crate::respond::body::Held;
+use crate::respond::reject::Form;
+use crate::respond::{Body, Reject};
+use crate::tls::{self, Acceptor, Peer};
+
+/// One listener at work.
+#[derive(Clone)]
+pub struct Door {
+    name: Arc<str>,
+    acceptor: Option<Arc<Acceptor>>,
+    handshake: Duration,
+    trusted_proxies: Arc<[IpNet]>,
+    pipeline: Arc<Pipeline>,
+    settings: Arc<Settings>,
+}
+
+impl Door {
+    pub fn new(
+        listener: &config::Listener,
+        acceptor: Option<Arc<Acceptor>>,
+        limits: &Limits,
+        pipeline: &Arc<Pipeline>,
+        settings: &Arc<Settings>,
+    ) -> Self {
+        Self {
+            name: Arc::from(listener.name.as_str()),
+            acceptor,
+            handshake: limits.tls_handshake,
+            trusted_proxies: listener.trusted_proxies.clone().into(),
+            pipeline: pipeline.clone(),
+            settings: settings.clone(),
+        }
+    }
+
+    /// Accepts until drain begins.
+    pub async fn accept(self, mut socket: Bound, drain: &Drain) {
+        let metrics = &self.pipeline.observer.metrics;
+        let accepted = metrics.connections.with_label_values(&[&*self.name]);
+        loop {
+            let next = tokio::select! {
+                () = drain.draining() => return,
+                next = socket.accept() => next,
+            };
+            match next {
+                Ok(connection) => {
+                    accepted.inc();
+                    let door = self.clone();
+                    drain.job(async move { door.connection(connection).await });
+                }
+                Err(refused) => {
+                    metrics.connections_refused.with_label_values(&[&*self.name, refused.as_str()]).inc();
+                    match refused {
+                        // A flood of these must not become a flood of lines.
+                        Refused::Limit { .. } => tracing::debug!(listener = &*self.name, %refused),
+                        Refused::Accept { .. } => tracing::warn!(listener = &*self.name, %refused),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn connection(self, accepted: Accepted) {
+        let Accepted { stream, address, slot } = accepted;
+        let metrics = &self.pipeline.observer.metrics;
+        let open = metrics.connections_open.with_label_values(&[&*self.name]);
+        open.inc();
+        let _open = scopeguard(move || open.dec());
+        match self.acceptor.clone() {
+            None => {
+                let peer = Peer { address, secure: false, certificate: None };
+                let settings = self.settings.clone();
+                settings.connection(stream, Protocol::Sniff, |refusal| self.service(peer, refusal)).await;
+            }
+            Some(acceptor) => match Box::pin(acceptor.accept(stream, self.handshake, address)).await {
+                Ok((stream, peer)) => {
+                    let protocol = match tls::protocol(&stream) {
+                        tls::Protocol::Http2 => Protocol::Http2,
+                        tls::Protocol::Http1 => Protocol::Http1,
+                    };
+                    let settings = self.settings.clone();
+                    settings.connection(stream, protocol, |refusal| self.service(peer, refusal)).await;
+                }
+                Err(error) => {
+                    metrics.tls_failures.with_label_values(&[&*self.name, error.as_str()]).inc();
+                    tracing::debug!(listener = &*self.name, %address, %error, "TLS handshake failed");
+                }
+            },
+        }
+        drop(slot);
+    }
+
+    fn service(self, peer: Peer, refusal: Refusal) -> impl Serve {
+        let (observer, listener, address) = (self.pipeline.observer.clone(), self.name.clone(), peer.address);
+        let downstream = Arc::new(Downstream {
+            address: hygiene::value(&peer.address.ip().to_canonical().to_string()),
+            peer,
+            listener: self.name,
+            trusted_proxies: self.trusted_proxies,
+            refusal,
+        });
+        let pipeline = self.pipeline;
+        let inner = tower::service_fn(move |request| pipeline.clone().serve(downstream.clone(), request));
+        CatchPanic::new(move || internal(&observer, &listener, address)).layer(inner)
+    }
+}
+
+/// What `http::serve` asks of a service; named once.
+pub trait Serve:
+    Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> Serve for S where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
+        + Clone
+        + Send
+        + 'static
+{
+}
+
+/// The answer of a request that panicked; its own record went down with it.
+fn internal(observer: &Arc<Observer>, listener: &Arc<str>, address: SocketAddr) -> Response<Body> {
+    let record = Record::begin(observer, listener, address.ip(), http::Method::POST);
+    let held = Held { record, slot: None };
+    Reject::new(Reason::Internal).response(Form::JsonRpc(crate::a2a::RpcId::null()), held)
+}
+
+/// Runs `end` when dropped, also when the job is.
+fn scopeguard(end: impl FnMut()) -> impl Drop {
+    struct Guard<F: FnMut()>(F);
+    impl<F: FnMut()> Drop for Guard<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+    Guard(end)
+}

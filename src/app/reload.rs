@@ -1,0 +1,109 @@
+//! Certificates and keys read again, on SIGHUP and when their files change. All of a part is valid, or the old part stays.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::authenticate::Verifiers;
+use crate::config::{Config, Problem, render};
+use crate::drain::Drain;
+use crate::observe::Metrics;
+use crate::tls::{Acceptor, FileWatch};
+
+#[derive(Clone)]
+pub struct Reloader(Arc<Inner>);
+
+struct Inner {
+    /// With the listener's name.
+    acceptors: Vec<(String, Arc<Acceptor>)>,
+    verifiers: Arc<Verifiers>,
+    metrics: Metrics,
+    files: Vec<PathBuf>,
+    /// One reload at a time.
+    busy: Mutex<()>,
+}
+
+impl Reloader {
+    pub(super) fn new(
+        config: &Config,
+        acceptors: &[Option<Arc<Acceptor>>],
+        verifiers: &Arc<Verifiers>,
+        metrics: &Metrics,
+    ) -> Self {
+        let acceptors: Vec<_> = config
+            .listeners
+            .iter()
+            .zip(acceptors)
+            .filter_map(|(listener, acceptor)| Some((listener.name.clone(), acceptor.clone()?)))
+            .collect();
+        let mut files = verifiers.files();
+        for (_, acceptor) in &acceptors {
+            files.extend(acceptor.files());
+        }
+        let made = Inner { acceptors, verifiers: verifiers.clone(), metrics: metrics.clone(), files, busy: Mutex::new(()) };
+        let reloader = Self(Arc::new(made));
+        reloader.note_expiry();
+        reloader
+    }
+
+    /// Watches the files.
+    pub(super) fn start(&self, drain: &Drain) {
+        if self.0.files.is_empty() {
+            return;
+        }
+        let reloader = self.clone();
+        drain.service(async move {
+            let mut watch = match FileWatch::new(reloader.0.files.clone()) {
+                Ok(watch) => watch,
+                Err(error) => {
+                    tracing::warn!(%error, "certificates and keys are not watched; reload them with SIGHUP");
+                    return;
+                }
+            };
+            loop {
+                watch.changed().await;
+                reloader.reload().await;
+            }
+        });
+    }
+
+    /// Reads everything again. Returns whether all of it was good.
+    pub async fn reload(&self) -> bool {
+        let inner = self.clone();
+        tokio::task::spawn_blocking(move || inner.read_again()).await.unwrap_or(false)
+    }
+
+    fn read_again(&self) -> bool {
+        let inner = &self.0;
+        let _turn = inner.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut good = true;
+        for (listener, acceptor) in &inner.acceptors {
+            match acceptor.reload() {
+                Ok(true) => tracing::info!(listener, "certificates reloaded"),
+                Ok(false) => {}
+                Err(problems) => good = refuse(&problems, listener),
+            }
+        }
+        match inner.verifiers.reload() {
+            Ok(changed) if changed.is_empty() => {}
+            Ok(changed) => tracing::info!(schemes = changed.join(","), "keys reloaded"),
+            Err(problems) => good = refuse(&problems, "security_schemes"),
+        }
+        let result = if good { "ok" } else { "refused" };
+        inner.metrics.reloads.with_label_values(&[result]).inc();
+        self.note_expiry();
+        good
+    }
+
+    fn note_expiry(&self) {
+        for (listener, acceptor) in &self.0.acceptors {
+            #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are exact in a double for 285 million years")]
+            let expires = acceptor.expires_at() as f64;
+            self.0.metrics.certificate_expiry.with_label_values(&[listener.as_str()]).set(expires);
+        }
+    }
+}
+
+fn refuse(problems: &[Problem], part: &str) -> bool {
+    tracing::error!(part, problems = render(problems), "reload refused; what was loaded before stays in use");
+    false
+}

@@ -1,0 +1,308 @@
+//! API keys: a secret in a header field, a query parameter or a cookie, known here only by its hash.
+//!
+//! Keys are random, so one SHA-256 is enough: there is nothing to guess, and the check is cheap on every request. An
+//! unsalted hash is found by its digest, so a lookup tells an attacker nothing that hashing at home would not; a salted
+//! one costs a hash per stored key and is compared in constant time with all of them. The principal of a key is made when
+//! the file is read. One id may have several keys: that is how a key is rotated without changing who its owner is.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ahash::RandomState;
+use arc_swap::ArcSwap;
+use http::{HeaderName, request};
+use serde::Deserialize;
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+use super::places::{self, Found};
+use super::verifiers::{Commit, read_yaml};
+use super::{Invalid, Proof, Shown, sha256};
+use crate::config::{ApiKey, ApiKeyPlace, KeySource, Problem, files};
+
+/// Longest key that is hashed; a salted table hashes it once per stored key.
+const MAX_KEY: usize = 1024;
+/// A check against salted hashes costs one hash each, about 0.2 ms in all at this number.
+const MAX_SALTED: usize = 1_000;
+const MAX_KEYS: usize = 100_000;
+
+pub(super) enum Place {
+    Header(HeaderName),
+    Query(String),
+    Cookie(String),
+}
+
+impl Place {
+    pub(super) fn new(key: &str, place: ApiKeyPlace, name: &str) -> Result<Self, Problem> {
+        let wrong = |cause: &str| Problem::new(format!("{key}.name"), cause);
+        match place {
+            ApiKeyPlace::Header => HeaderName::try_from(name)
+                .map(Self::Header)
+                .map_err(|_| wrong("is not a name of a header field")),
+            ApiKeyPlace::Query => {
+                let plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\&=#%".contains(&byte);
+                if name.is_empty() || !name.bytes().all(plain) {
+                    return Err(wrong(
+                        "must be visible ASCII without quotes, backslash, &, =, # and %",
+                    ));
+                }
+                Ok(Self::Query(name.to_owned()))
+            }
+            ApiKeyPlace::Cookie => {
+                // A cookie name is a token (RFC 6265 §4.1.1), as is a header name; case counts here.
+                if HeaderName::try_from(name).is_err() {
+                    return Err(wrong("is not a name of a cookie"));
+                }
+                Ok(Self::Cookie(name.to_owned()))
+            }
+        }
+    }
+}
+
+pub(super) struct Verifier {
+    scheme: Arc<str>,
+    place: Place,
+    source: KeySource,
+    table: Arc<ArcSwap<Table>>,
+}
+
+impl Verifier {
+    pub(super) fn load(
+        scheme: &Arc<str>,
+        key: &str,
+        place: Place,
+        source: &KeySource,
+    ) -> Result<Self, Vec<Problem>> {
+        let table = Table::load(scheme, key, source)?;
+        Ok(Self {
+            scheme: Arc::clone(scheme),
+            place,
+            source: source.clone(),
+            table: Arc::new(ArcSwap::from_pointee(table)),
+        })
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.source {
+            KeySource::File(path) => Some(path),
+            KeySource::Inline(_) => None,
+        }
+    }
+
+    pub(super) fn reload(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
+        let new = Table::load(&self.scheme, key, &self.source)?;
+        if self.table.load().keys == new.keys {
+            return Ok(None);
+        }
+        let table = Arc::clone(&self.table);
+        Ok(Some(Box::new(move || table.store(Arc::new(new)))))
+    }
+
+    pub(super) fn verify(&self, parts: &request::Parts) -> Shown {
+        let found = match &self.place {
+            Place::Header(name) => Found::only(
+                parts
+                    .headers
+                    .get_all(name)
+                    .iter()
+                    .map(|value| Cow::Borrowed(value.as_bytes())),
+            ),
+            Place::Query(name) => Found::only(places::query_values(
+                parts.uri.query().unwrap_or_default(),
+                name,
+            )),
+            Place::Cookie(name) => {
+                Found::only(places::cookie_values(&parts.headers, name).map(Cow::Borrowed))
+            }
+        };
+        match found {
+            Found::Nothing => Shown::Nothing,
+            Found::Several => Shown::Refused(Invalid::Ambiguous),
+            Found::One(secret) if secret.is_empty() => Shown::Refused(Invalid::Malformed),
+            Found::One(secret) if secret.len() > MAX_KEY => Shown::Refused(Invalid::TooLong),
+            Found::One(secret) => match self.table.load().find(&secret) {
+                Some(proof) => Shown::Proof(proof),
+                None => Shown::Refused(Invalid::UnknownKey),
+            },
+        }
+    }
+}
+
+struct Table {
+    plain: HashMap<[u8; 32], Arc<Proof>, RandomState>,
+    salted: Vec<Salted>,
+    /// What the table was made from, to see whether a reload changes anything.
+    keys: Vec<ApiKey>,
+}
+
+struct Salted {
+    salt: Vec<u8>,
+    sha256: [u8; 32],
+    proof: Arc<Proof>,
+}
+
+impl Table {
+    fn load(scheme: &Arc<str>, key: &str, source: &KeySource) -> Result<Self, Vec<Problem>> {
+        match source {
+            KeySource::Inline(keys) => Self::new(scheme, &format!("{key}.keys"), keys.clone()),
+            KeySource::File(path) => {
+                let key = format!("{key}.keys_file");
+                let text = files::read_text(path)
+                    .map_err(|error| vec![Problem::new(&*key, describe(&error))])?;
+                Self::new(scheme, &key, parse(&key, path, &text)?)
+            }
+        }
+    }
+
+    fn new(scheme: &Arc<str>, key: &str, keys: Vec<ApiKey>) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut plain = HashMap::with_hasher(RandomState::new());
+        let mut salted: Vec<Salted> = Vec::new();
+        let empty = sha256(&[]);
+        for (index, entry) in keys.iter().enumerate() {
+            let mut wrong = |cause: &str| {
+                problems.push(Problem::new(
+                    key,
+                    format!("keys[{index}] ({}): {cause}", entry.id),
+                ));
+            };
+            if entry.id.is_empty() || entry.id.len() > 255 {
+                wrong("the id must have 1 to 255 characters");
+            }
+            if entry.sha256 == empty && entry.salt.is_empty() {
+                wrong("this is the hash of nothing; was the variable with the key unset?");
+            }
+            let proof = Proof::new(scheme, "key", &entry.id, entry.scopes.clone());
+            let duplicate = if entry.salt.is_empty() {
+                plain.insert(entry.sha256, proof).is_some()
+            } else {
+                let known =
+                    |other: &Salted| other.sha256 == entry.sha256 && other.salt == entry.salt;
+                let duplicate = salted.len() <= MAX_SALTED && salted.iter().any(known);
+                salted.push(Salted {
+                    salt: entry.salt.clone(),
+                    sha256: entry.sha256,
+                    proof,
+                });
+                duplicate
+            };
+            if duplicate {
+                wrong("the same hash stands above; one key cannot have two owners");
+            }
+        }
+        if salted.len() > MAX_SALTED {
+            problems.push(Problem::new(
+                key,
+                format!("more than {MAX_SALTED} salted hashes; random keys need no salt"),
+            ));
+        }
+        if keys.len() > MAX_KEYS {
+            problems.push(Problem::new(key, format!("more than {MAX_KEYS} keys")));
+        }
+        if problems.is_empty() {
+            Ok(Self {
+                plain,
+                salted,
+                keys,
+            })
+        } else {
+            Err(problems)
+        }
+    }
+
+    fn find(&self, secret: &[u8]) -> Option<Arc<Proof>> {
+        let digest = sha256(&[secret]);
+        if let Some((stored, proof)) = self.plain.get_key_value(&digest)
+            && bool::from(stored.ct_eq(&digest))
+        {
+            return Some(Arc::clone(proof));
+        }
+        // Every entry is compared, and the comparison never branches: which entry matched does not show in the time.
+        let mut found = u32::MAX;
+        for (index, entry) in (0u32..).zip(&self.salted) {
+            let equal: Choice = sha256(&[&entry.salt, secret]).ct_eq(&entry.sha256);
+            found.conditional_assign(&index, equal);
+        }
+        let entry = self.salted.get(usize::try_from(found).ok()?)?;
+        Some(Arc::clone(&entry.proof))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    keys: Vec<RawKey>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawKey {
+    id: String,
+    hash: String,
+    #[serde(default)]
+    scopes: Vec<String>,
+}
+
+const EXPECTED: &str = "expected a list `keys` of `{ id, hash, scopes }`";
+
+pub(super) fn parse(key: &str, path: &Path, text: &str) -> Result<Vec<ApiKey>, Vec<Problem>> {
+    let raw: RawFile = read_yaml(key, path, text, EXPECTED).map_err(|problem| vec![problem])?;
+    let mut problems = Vec::new();
+    let mut keys = Vec::with_capacity(raw.keys.len());
+    for (index, raw) in raw.keys.into_iter().enumerate() {
+        match parse_hash(&raw.hash) {
+            Some((salt, sha256)) => keys.push(ApiKey {
+                id: raw.id,
+                sha256,
+                salt,
+                scopes: raw.scopes,
+            }),
+            // The value itself is not repeated: it may be the key.
+            None => problems.push(Problem::new(
+                key,
+                format!(
+                    "keys[{index}].hash in {} must be \"sha256:<64 hex digits>\" or \"sha256:<salt in hex>:<64 hex \
+                     digits>\"; keys never stand here in the clear: `printf %s KEY | sha256sum` makes the digits",
+                    path.display()
+                ),
+            )),
+        }
+    }
+    if problems.is_empty() {
+        Ok(keys)
+    } else {
+        Err(problems)
+    }
+}
+
+fn parse_hash(text: &str) -> Option<(Vec<u8>, [u8; 32])> {
+    let rest = text.strip_prefix("sha256:")?;
+    let (salt, digest) = match rest.split_once(':') {
+        Some((salt, digest)) => (hex(salt).filter(|salt| !salt.is_empty())?, digest),
+        None => (Vec::new(), rest),
+    };
+    Some((salt, <[u8; 32]>::try_from(hex(digest)?).ok()?))
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    pairs
+        .iter()
+        .map(|[high, low]| Some(places::hex_digit(*high)? << 4 | places::hex_digit(*low)?))
+        .collect()
+}
+
+/// The error of a file with its cause: both name only the path and the operating system's reason.
+pub(super) fn describe(error: &files::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,308 @@
+//! HTTP Basic (RFC 7617) against a file of users with Argon2id hashes.
+//!
+//! A check costs milliseconds and megabytes by design, so it runs on the blocking pool, at most one per core at a time,
+//! with a bounded queue in front; what was right is remembered for a minute. An unknown user costs the same check as a
+//! known one. A reload forgets everything that was remembered.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use ahash::RandomState;
+use arc_swap::ArcSwap;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Argon2, PasswordVerifier};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::request;
+use quick_cache::sync::Cache;
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use zeroize::Zeroizing;
+
+use super::verifiers::{Commit, read_yaml};
+use super::{Authorization, Invalid, Proof, Shown, authorization, sha256};
+use crate::clock::Clock;
+use crate::config::{Problem, files};
+
+/// How long a password that was right is remembered: a stolen cache entry is a salted hash in memory only.
+pub(super) const REMEMBERED_SECONDS: u64 = 60;
+const MAX_REMEMBERED: usize = 1_000;
+/// The field after base64; RFC 7617 sets no bound, people's passwords do.
+const MAX_CREDENTIAL: usize = 1024;
+/// Checks that may wait for a core; at 20 ms each the last one waits about two seconds on one core.
+const MAX_WAITING: usize = 100;
+/// OWASP asks for 19 MiB; this is the most that one check may take.
+const MAX_MEMORY_KIB: u32 = 256 * 1024;
+const MAX_PASSES: u32 = 16;
+const MAX_LANES: u32 = 16;
+/// Checked when the file has no user at all; nothing matches it.
+const NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+pub(super) struct Verifier {
+    scheme: Arc<str>,
+    path: PathBuf,
+    clock: Clock,
+    users: Arc<ArcSwap<Users>>,
+    /// Of the process: a digest in the cache is worth nothing elsewhere.
+    salt: [u8; 16],
+    remembered: Arc<Cache<[u8; 32], Remembered>>,
+    cores: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+#[derive(Clone)]
+struct Remembered {
+    proof: Arc<Proof>,
+    generation: u64,
+    until: u64,
+}
+
+struct Users {
+    users: HashMap<String, User, RandomState>,
+    /// Stands in for the hash of a user that does not exist: one of the file's own, so that it costs the same.
+    stand_in: PasswordHash,
+    generation: u64,
+    digest: [u8; 32],
+}
+
+struct User {
+    hash: PasswordHash,
+    proof: Arc<Proof>,
+}
+
+impl Verifier {
+    pub(super) fn load(
+        scheme: &Arc<str>,
+        key: &str,
+        path: &Path,
+        clock: &Clock,
+    ) -> Result<Self, Vec<Problem>> {
+        let users = Users::load(scheme, key, path)?;
+        let mut salt = [0; 16];
+        aws_lc_rs::rand::fill(&mut salt)
+            .map_err(|_| vec![Problem::new(key, "the system gives no random bytes")])?;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Ok(Self {
+            scheme: Arc::clone(scheme),
+            path: path.to_owned(),
+            clock: clock.clone(),
+            users: Arc::new(ArcSwap::from_pointee(users)),
+            salt,
+            remembered: Arc::new(Cache::new(MAX_REMEMBERED)),
+            cores: Arc::new(Semaphore::new(cores)),
+            waiting: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn reload(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
+        let new = Users::load(&self.scheme, key, &self.path)?;
+        if new.digest == self.users.load().digest {
+            return Ok(None);
+        }
+        let users = Arc::clone(&self.users);
+        let remembered = Arc::clone(&self.remembered);
+        Ok(Some(Box::new(move || {
+            users.store(Arc::new(new));
+            // Entries of checks that are still under way carry the old generation and count for nothing.
+            remembered.clear();
+        })))
+    }
+
+    pub(super) async fn verify(&self, parts: &request::Parts) -> Shown {
+        let credential = match read(parts) {
+            Ok(Some(credential)) => credential,
+            Ok(None) => return Shown::Nothing,
+            Err(reason) => return Shown::Refused(reason),
+        };
+        let digest = sha256(&[&self.salt, &credential]);
+        let users = self.users.load_full();
+        let now = self.clock.unix_seconds();
+        if let Some(known) = self.remembered.get(&digest)
+            && known.generation == users.generation
+            && now < known.until
+        {
+            return Shown::Proof(known.proof);
+        }
+        let Some(waiting) = Waiting::enter(&self.waiting) else {
+            return Shown::Unknowable;
+        };
+        let Ok(core) = Arc::clone(&self.cores).acquire_owned().await else {
+            return Shown::Unknowable;
+        };
+        drop(waiting);
+        let checking = Arc::clone(&users);
+        // The permit goes along: a caller that leaves does not end the check, so it must not free the core either.
+        let checked = tokio::task::spawn_blocking(move || {
+            let proof = checking.check(&credential);
+            drop(core);
+            proof
+        });
+        match checked.await {
+            Ok(Some(proof)) => {
+                let remembered = Remembered {
+                    proof: Arc::clone(&proof),
+                    generation: users.generation,
+                    until: now.saturating_add(REMEMBERED_SECONDS),
+                };
+                self.remembered.insert(digest, remembered);
+                Shown::Proof(proof)
+            }
+            Ok(None) => Shown::Refused(Invalid::BadPassword),
+            // The runtime is shutting down.
+            Err(_) => Shown::Unknowable,
+        }
+    }
+}
+
+/// A place in the queue for a core, left on drop.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn enter(count: &'a AtomicUsize) -> Option<Self> {
+        let entered = Self(count);
+        (count.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(entered)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// `user:password`, decoded.
+fn read(parts: &request::Parts) -> Result<Option<Zeroizing<Vec<u8>>>, Invalid> {
+    match authorization(&parts.headers) {
+        Authorization::Absent => Ok(None),
+        Authorization::Repeated => Err(Invalid::Ambiguous),
+        Authorization::One { scheme, .. } if !scheme.eq_ignore_ascii_case(b"basic") => Ok(None),
+        Authorization::One { credentials, .. } => {
+            if credentials.len() > MAX_CREDENTIAL {
+                return Err(Invalid::TooLong);
+            }
+            let decoded = Zeroizing::new(
+                STANDARD
+                    .decode(credentials)
+                    .map_err(|_| Invalid::Malformed)?,
+            );
+            let text = std::str::from_utf8(&decoded).map_err(|_| Invalid::Malformed)?;
+            // RFC 7617 §2: no control characters, and a colon ends the name.
+            if !text.contains(':') || text.chars().any(char::is_control) {
+                return Err(Invalid::Malformed);
+            }
+            Ok(Some(decoded))
+        }
+    }
+}
+
+impl Users {
+    fn load(scheme: &Arc<str>, key: &str, path: &Path) -> Result<Self, Vec<Problem>> {
+        static GENERATION: AtomicU64 = AtomicU64::new(1);
+
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct RawFile {
+            users: Vec<RawUser>,
+        }
+
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct RawUser {
+            name: String,
+            password_hash: String,
+            #[serde(default)]
+            scopes: Vec<String>,
+        }
+
+        const EXPECTED: &str = "expected a list `users` of `{ name, password_hash, scopes }`";
+        let key = format!("{key}.users_file");
+        let text = files::read_text(path)
+            .map_err(|error| vec![Problem::new(&*key, super::api_key::describe(&error))])?;
+        let raw: RawFile =
+            read_yaml(&key, path, &text, EXPECTED).map_err(|problem| vec![problem])?;
+        let mut problems = Vec::new();
+        let mut users = HashMap::with_hasher(RandomState::new());
+        let mut stand_in = None;
+        for (index, raw) in raw.users.into_iter().enumerate() {
+            let mut wrong = |field: &str, cause: &str| {
+                problems.push(Problem::new(
+                    &*key,
+                    format!("users[{index}].{field} in {}: {cause}", path.display()),
+                ));
+            };
+            if raw.name.is_empty()
+                || raw.name.len() > 255
+                || raw.name.contains(':')
+                || raw.name.chars().any(char::is_control)
+            {
+                wrong(
+                    "name",
+                    "must have 1 to 255 characters, no colon and no control characters",
+                );
+                continue;
+            }
+            // The value is not repeated: it may be the password.
+            let hash = match parse_hash(&raw.password_hash) {
+                Ok(hash) => hash,
+                Err(cause) => {
+                    wrong("password_hash", cause);
+                    continue;
+                }
+            };
+            stand_in.get_or_insert_with(|| hash.clone());
+            let proof = Proof::new(scheme, "basic", &raw.name, raw.scopes);
+            if users.insert(raw.name, User { hash, proof }).is_some() {
+                wrong("name", "the same name stands above");
+            }
+        }
+        let stand_in = stand_in.or_else(|| PasswordHash::new(NOBODY).ok());
+        match stand_in {
+            Some(stand_in) if problems.is_empty() => Ok(Self {
+                users,
+                stand_in,
+                generation: GENERATION.fetch_add(1, Ordering::Relaxed),
+                digest: sha256(&[text.as_bytes()]),
+            }),
+            Some(_) | None => Err(problems),
+        }
+    }
+
+    /// Blocking, for as long as the hash asks for.
+    fn check(&self, credential: &[u8]) -> Option<Arc<Proof>> {
+        let colon = memchr::memchr(b':', credential)?;
+        let (name, password) = credential.split_at_checked(colon)?;
+        let (_, password) = password.split_first()?;
+        let user = std::str::from_utf8(name)
+            .ok()
+            .and_then(|name| self.users.get(name));
+        let hash = user.map_or(&self.stand_in, |user| &user.hash);
+        let right = Argon2::default().verify_password(password, hash).is_ok();
+        // The stand-in may be somebody's hash: its password must not open the door to every unknown name.
+        user.filter(|_| right).map(|user| Arc::clone(&user.proof))
+    }
+}
+
+fn parse_hash(text: &str) -> Result<PasswordHash, &'static str> {
+    const FORM: &str = "must be an Argon2id hash in PHC form, `$argon2id$v=19$m=…,t=…,p=…$…$…`; passwords never stand \
+                        here in the clear: `argon2 SALT -id -e` makes one";
+    let hash = PasswordHash::new(text).map_err(|_| FORM)?;
+    let complete = hash.salt.is_some() && hash.hash.is_some();
+    if hash.algorithm.as_str() != "argon2id" || !complete {
+        return Err(FORM);
+    }
+    let params = argon2::Params::try_from(&hash).map_err(|_| FORM)?;
+    if params.m_cost() > MAX_MEMORY_KIB
+        || params.t_cost() > MAX_PASSES
+        || params.p_cost() > MAX_LANES
+    {
+        return Err("asks for more than 256 MiB, 16 passes or 16 lanes for one check");
+    }
+    Ok(hash)
+}

@@ -1,0 +1,91 @@
+//! Client certificates: which names of a verified certificate are callers.
+//!
+//! The handshake has verified the chain; here the names are compared with the rules and the end of validity with the
+//! clock on every request, because a connection may outlive its certificate. The common name alone never counts.
+
+use std::sync::Arc;
+
+use super::{Invalid, Proof, Shown};
+use crate::clock::Clock;
+use crate::config::CertificateRule;
+use crate::tls::{Peer, PeerCertificate};
+
+/// Longest name that becomes a principal; ids are kept in maps and logs. X.509 subjects rarely pass 300 characters.
+const MAX_NAME: usize = 1024;
+
+pub(super) struct Verifier {
+    scheme: Arc<str>,
+    rules: Vec<CertificateRule>,
+    clock: Clock,
+}
+
+impl Verifier {
+    pub(super) fn new(scheme: &Arc<str>, rules: &[CertificateRule], clock: &Clock) -> Self {
+        Self {
+            scheme: Arc::clone(scheme),
+            rules: rules.to_vec(),
+            clock: clock.clone(),
+        }
+    }
+
+    pub(super) fn verify(&self, peer: &Peer) -> Shown {
+        let Some(certificate) = &peer.certificate else {
+            return Shown::Nothing;
+        };
+        let now = i64::try_from(self.clock.unix_seconds()).unwrap_or(i64::MAX);
+        if now > certificate.not_after {
+            return Shown::Refused(Invalid::CertificateExpired);
+        }
+        match self.rules.iter().find_map(|rule| admit(rule, certificate)) {
+            Some(name) if name.len() <= MAX_NAME => {
+                Shown::Proof(Proof::new(&self.scheme, "mtls", &name, Vec::new()))
+            }
+            Some(_) | None => Shown::Refused(Invalid::CertificateNotAllowed),
+        }
+    }
+}
+
+/// The first name that the rule admits. DNS names have no case (RFC 4343), everything else is compared as it stands.
+fn admit(rule: &CertificateRule, certificate: &PeerCertificate) -> Option<String> {
+    let first = |pattern: &str, names: &[String]| {
+        names
+            .iter()
+            .find(|name| matches(pattern.as_bytes(), name.as_bytes()))
+            .cloned()
+    };
+    match rule {
+        CertificateRule::Uri(pattern) => first(pattern, &certificate.uris),
+        CertificateRule::Dns(pattern) => {
+            let pattern = pattern.to_ascii_lowercase();
+            certificate
+                .dns_names
+                .iter()
+                .map(|name| name.to_ascii_lowercase())
+                .find(|name| matches(pattern.as_bytes(), name.as_bytes()))
+        }
+        CertificateRule::Email(pattern) => first(pattern, &certificate.emails),
+        CertificateRule::Subject(pattern) => {
+            first(pattern, std::slice::from_ref(&certificate.subject))
+        }
+    }
+    .filter(|name| !name.is_empty())
+}
+
+/// `*` matches any run of characters, an empty one too. Linear in `name` for each `*`, whatever the pattern.
+pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let mut parts = pattern.split(|byte| *byte == b'*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        let Some(at) = memchr::memmem::find(rest, part) else {
+            return false;
+        };
+        rest = rest.get(at + part.len()..).unwrap_or_default();
+    }
+    rest.ends_with(last)
+}

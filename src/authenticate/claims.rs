@@ -1,0 +1,151 @@
+//! The claims of a token, read strictly.
+//!
+//! What the library is lenient about is refused here: a claim that stands twice, an array of issuers, a malformed
+//! audience. Knows nothing of signatures; `jwt` asks for claims before and after one is checked.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::Invalid;
+
+/// OpenID Connect Core §2: `sub` has at most 255 characters.
+const MAX_PRINCIPAL: usize = 255;
+
+/// The claims of a token; a name that stands twice is refused, because two readers may take different ones.
+pub(super) struct Claims(BTreeMap<String, Value>);
+
+impl<'de> Deserialize<'de> for Claims {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = BTreeMap<String, Value>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of claims")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut claims = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry()? {
+                    if claims.insert(name, value).is_some() {
+                        return Err(A::Error::custom("a claim stands twice"));
+                    }
+                }
+                Ok(claims)
+            }
+        }
+
+        deserializer.deserialize_map(Members).map(Self)
+    }
+}
+
+impl Claims {
+    /// RFC 7519 §4.1.1: one string. An array is refused although the library takes it.
+    pub(super) fn issuer(&self, expected: &str) -> Result<(), Invalid> {
+        match self.0.get("iss").ok_or(Invalid::MissingClaim)? {
+            Value::String(issuer) if issuer == expected => Ok(()),
+            Value::String(_) => Err(Invalid::WrongIssuer),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => Err(Invalid::Malformed),
+        }
+    }
+
+    /// RFC 7519 §4.1.3: one string or an array of strings, one of which must be ours.
+    pub(super) fn audience(&self, expected: &[String]) -> Result<(), Invalid> {
+        let audience = self.0.get("aud").ok_or(Invalid::MissingClaim)?;
+        let given = strings(audience).ok_or(Invalid::Malformed)?;
+        if given
+            .iter()
+            .any(|given| expected.iter().any(|expected| expected == given))
+        {
+            Ok(())
+        } else {
+            Err(Invalid::WrongAudience)
+        }
+    }
+
+    /// Returns when the token expires, without the leeway.
+    pub(super) fn times(&self, now: u64, leeway: u64) -> Result<u64, Invalid> {
+        let expires = self.date("exp")?.ok_or(Invalid::MissingClaim)?;
+        // "On or after which" it must not be accepted: RFC 7519 §4.1.4.
+        if now >= expires.saturating_add(leeway) {
+            return Err(Invalid::Expired);
+        }
+        for claim in ["nbf", "iat"] {
+            if self
+                .date(claim)?
+                .is_some_and(|from| from > now.saturating_add(leeway))
+            {
+                return Err(Invalid::NotYetValid);
+            }
+        }
+        Ok(expires)
+    }
+
+    /// Seconds, which need not be whole (RFC 7519 §2); a part of a second is cut off.
+    fn date(&self, claim: &str) -> Result<Option<u64>, Invalid> {
+        let Some(value) = self.0.get(claim) else {
+            return Ok(None);
+        };
+        let Value::Number(number) = value else {
+            return Err(Invalid::Malformed);
+        };
+        if let Some(seconds) = number.as_u64() {
+            return Ok(Some(seconds));
+        }
+        let seconds = number.as_f64().ok_or(Invalid::Malformed)?;
+        // Beyond this a float is no longer exact, and no date.
+        if !(0.0..=9_007_199_254_740_992.0).contains(&seconds) {
+            return Err(Invalid::Malformed);
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range was checked above; the fraction is meant to go"
+        )]
+        Ok(Some(seconds as u64))
+    }
+
+    pub(super) fn principal(&self, claim: &str) -> Result<&str, Invalid> {
+        match self.0.get(claim).ok_or(Invalid::MissingClaim)? {
+            Value::String(name) if name.is_empty() => Err(Invalid::Malformed),
+            Value::String(name) if name.len() > MAX_PRINCIPAL => Err(Invalid::TooLong),
+            Value::String(name) => Ok(name),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => Err(Invalid::Malformed),
+        }
+    }
+
+    /// `scope` (RFC 8693 §4.2), else `scp` as some issuers write it; each as a list in one string, `scp` as an array too.
+    pub(super) fn scopes(&self) -> Result<Vec<String>, Invalid> {
+        let Some(value) = self.0.get("scope").or_else(|| self.0.get("scp")) else {
+            return Ok(Vec::new());
+        };
+        let texts = strings(value).ok_or(Invalid::Malformed)?;
+        Ok(texts
+            .iter()
+            .flat_map(|text| text.split_ascii_whitespace())
+            .map(str::to_owned)
+            .collect())
+    }
+}
+
+/// A string, or an array of nothing but strings.
+fn strings(value: &Value) -> Option<Vec<&str>> {
+    match value {
+        Value::String(text) => Some(vec![text]),
+        Value::Array(values) => values.iter().map(Value::as_str).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}

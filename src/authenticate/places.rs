@@ -1,0 +1,172 @@
+//! Where credentials stand in a request: to read them, and to strip them before the request goes on.
+//!
+//! Reading and stripping share one walk over the query and one over the cookies, so that a spelling that is accepted as a
+//! credential is also the spelling that is removed.
+
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+/// Every place that a configured scheme reads, whichever agent asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CredentialPlaces {
+    pub headers: Vec<HeaderName>,
+    /// Names of query parameters, decoded.
+    pub query: Vec<String>,
+    pub cookies: Vec<String>,
+}
+
+impl CredentialPlaces {
+    /// The query of a request target without the parameters that are credentials; borrowed if there are none.
+    pub fn strip_query<'q>(&self, query: &'q str) -> Cow<'q, str> {
+        let credential = |name: &str| {
+            let name = decode(name);
+            self.query.iter().any(|known| known.as_bytes() == &*name)
+        };
+        if self.query.is_empty() || !pairs(query).any(|(name, _)| credential(name)) {
+            return Cow::Borrowed(query);
+        }
+        let mut kept = String::with_capacity(query.len());
+        for pair in query.split('&') {
+            let (name, _) = split(pair);
+            if !credential(name) {
+                if !kept.is_empty() {
+                    kept.push('&');
+                }
+                kept.push_str(pair);
+            }
+        }
+        Cow::Owned(kept)
+    }
+
+    /// Removes the header fields and the cookies that are credentials.
+    pub fn strip_headers(&self, headers: &mut HeaderMap) {
+        for name in &self.headers {
+            // Removes every value of the field.
+            headers.remove(name);
+        }
+        if self.cookies.is_empty() {
+            return;
+        }
+        let credential = |name: &[u8]| self.cookies.iter().any(|known| known.as_bytes() == name);
+        if !cookies(headers).any(|(name, _)| credential(name)) {
+            return;
+        }
+        let mut kept: Vec<u8> = Vec::new();
+        for (name, value) in cookies(headers) {
+            if !credential(name) {
+                if !kept.is_empty() {
+                    kept.extend_from_slice(b"; ");
+                }
+                kept.extend_from_slice(name);
+                if let Some(value) = value {
+                    kept.push(b'=');
+                    kept.extend_from_slice(value);
+                }
+            }
+        }
+        headers.remove(header::COOKIE);
+        if !kept.is_empty()
+            && let Ok(value) = HeaderValue::from_bytes(&kept)
+        {
+            headers.insert(header::COOKIE, value);
+        }
+    }
+}
+
+/// The only value of a name, or the fact that there are several.
+pub(super) enum Found<T> {
+    Nothing,
+    One(T),
+    Several,
+}
+
+impl<T> Found<T> {
+    pub(super) fn only(mut values: impl Iterator<Item = T>) -> Self {
+        match (values.next(), values.next()) {
+            (None, _) => Self::Nothing,
+            (Some(value), None) => Self::One(value),
+            (Some(_), Some(_)) => Self::Several,
+        }
+    }
+}
+
+/// The values of a query parameter, percent-decoded. `+` stays `+`: keys are opaque text, not form fields.
+pub(super) fn query_values<'q>(
+    query: &'q str,
+    name: &'q str,
+) -> impl Iterator<Item = Cow<'q, [u8]>> {
+    pairs(query)
+        .filter(move |(found, _)| *decode(found) == *name.as_bytes())
+        .map(|(_, value)| decode(value))
+}
+
+pub(super) fn cookie_values<'h>(
+    headers: &'h HeaderMap,
+    name: &'h str,
+) -> impl Iterator<Item = &'h [u8]> {
+    cookies(headers)
+        .filter(move |(found, _)| *found == name.as_bytes())
+        .map(|(_, value)| value.unwrap_or_default())
+}
+
+fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    query.split('&').map(split)
+}
+
+fn split(pair: &str) -> (&str, &str) {
+    pair.split_once('=').unwrap_or((pair, ""))
+}
+
+/// RFC 6265 §4.2.1, over all `Cookie` fields: HTTP/2 may split them (RFC 9113 §8.2.3).
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b';'))
+        .map(<[u8]>::trim_ascii)
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let mut parts = pair.splitn(2, |byte| *byte == b'=');
+            (
+                parts.next().unwrap_or_default().trim_ascii(),
+                parts.next().map(<[u8]>::trim_ascii),
+            )
+        })
+}
+
+/// Percent-decodes; an invalid escape stays as it stands.
+fn decode(text: &str) -> Cow<'_, [u8]> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        match (byte, after) {
+            (b'%', [high, low, tail @ ..]) => {
+                if let (Some(high), Some(low)) = (hex_digit(*high), hex_digit(*low)) {
+                    decoded.push(high << 4 | low);
+                    rest = tail;
+                } else {
+                    decoded.push(byte);
+                    rest = after;
+                }
+            }
+            _ => {
+                decoded.push(byte);
+                rest = after;
+            }
+        }
+    }
+    Cow::Owned(decoded)
+}
+
+pub(super) fn hex_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}

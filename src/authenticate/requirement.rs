@@ -1,0 +1,307 @@
+//! What a caller of one agent must show, and the check of it.
+//!
+//! An OR of ANDs: the first alternative that holds names the principal. Where the requirement admits anonymous callers
+//! too, only a caller that shows none of its credentials is anonymous: one that shows a wrong or insufficient one believes
+//! to act as somebody, and would otherwise create tasks that it cannot find again, or see a public answer as its own.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::{HeaderValue, request};
+
+use super::error::Challenges;
+use super::verifiers::Verifier;
+use super::{CredentialPlaces, Error, Invalid, Principal, Proof, Shown};
+use crate::a2a::security::Security;
+use crate::tls::Peer;
+
+/// Longest `scope` that a challenge repeats; the scopes come from a card.
+const MAX_SCOPE: usize = 1024;
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Requirement(Arc<Inner>);
+
+struct Inner {
+    /// Those that ask for something.
+    alternatives: Vec<Alternative>,
+    /// Callers that show nothing are admitted.
+    open: bool,
+    /// Each verifier that an alternative names, once.
+    verifiers: Vec<Arc<Verifier>>,
+    places: Arc<CredentialPlaces>,
+    anonymous: Arc<Principal>,
+    missing: Challenges,
+    invalid: Challenges,
+}
+
+struct Alternative {
+    needs: Vec<Need>,
+    scopes: Arc<[String]>,
+    insufficient: Challenges,
+}
+
+struct Need {
+    verifier: Arc<Verifier>,
+    /// Its place in `Inner::verifiers`.
+    index: usize,
+    scopes: Vec<String>,
+}
+
+impl Requirement {
+    /// `find` gives the verifier of a scheme; the names of those without one are the error.
+    pub(super) fn new<'v>(
+        security: &Security,
+        places: &Arc<CredentialPlaces>,
+        find: impl Fn(&str) -> Option<&'v Arc<Verifier>>,
+    ) -> Result<Self, Vec<String>> {
+        let mut verifiers: Vec<Arc<Verifier>> = Vec::new();
+        let mut unknown = BTreeSet::new();
+        let mut alternatives = Vec::new();
+        for uses in &security.alternatives {
+            let mut needs = Vec::with_capacity(uses.len());
+            for one in uses {
+                let Some(verifier) = find(&one.scheme) else {
+                    unknown.insert(one.scheme.clone());
+                    continue;
+                };
+                let known = verifiers.iter().position(|v| Arc::ptr_eq(v, verifier));
+                let index = known.unwrap_or_else(|| {
+                    verifiers.push(Arc::clone(verifier));
+                    verifiers.len() - 1
+                });
+                needs.push(Need {
+                    verifier: Arc::clone(verifier),
+                    index,
+                    scopes: one.scopes.clone(),
+                });
+            }
+            if !uses.is_empty() {
+                alternatives.push(Alternative::new(needs));
+            }
+        }
+        if !unknown.is_empty() {
+            return Err(unknown.into_iter().collect());
+        }
+        let challenges = |invalid: bool| distinct(verifiers.iter().map(|v| v.challenge(invalid)));
+        Ok(Self(Arc::new(Inner {
+            alternatives,
+            open: security.is_open(),
+            missing: challenges(false),
+            invalid: challenges(true),
+            verifiers,
+            places: Arc::clone(places),
+            anonymous: Arc::new(Principal::anonymous()),
+        })))
+    }
+
+    /// Callers that show no credential are admitted.
+    pub fn is_open(&self) -> bool {
+        self.0.open
+    }
+
+    /// Where the credentials of all configured schemes stand, those that this requirement does not ask for included: a
+    /// caller that sends a key for one agent to another must not hand it over.
+    pub fn places(&self) -> &CredentialPlaces {
+        &self.0.places
+    }
+}
+
+/// Reads the head of the request only. Waits for nothing unless a password must be checked or a token names a key that
+/// may have been published since the last fetch.
+pub async fn identify(
+    requirement: &Requirement,
+    peer: &Peer,
+    parts: &request::Parts,
+) -> Result<Arc<Principal>, Error> {
+    let inner = &*requirement.0;
+    if inner.alternatives.is_empty() {
+        return Ok(Arc::clone(&inner.anonymous));
+    }
+    // One scheme and nothing else is what most agents ask for.
+    if let [alternative] = inner.alternatives.as_slice()
+        && let [need] = alternative.needs.as_slice()
+    {
+        let shown = need.verifier.verify(peer, parts).await;
+        if let Shown::Proof(proof) = &shown
+            && proof.covers(&need.scopes)
+        {
+            return Ok(Arc::clone(&proof.principal));
+        }
+        return inner.refuse(&[Some(shown)]);
+    }
+    let mut shown: Vec<Option<Shown>> = vec![None; inner.verifiers.len()];
+    for alternative in &inner.alternatives {
+        for need in &alternative.needs {
+            let Some(slot) = shown.get_mut(need.index) else {
+                continue;
+            };
+            let proven = match slot {
+                Some(known) => known,
+                None => slot.insert(need.verifier.verify(peer, parts).await),
+            };
+            if !matches!(proven, Shown::Proof(proof) if proof.covers(&need.scopes)) {
+                break;
+            }
+        }
+        if let Some(proofs) = alternative.proofs(&shown)
+            && alternative.covered(&shown)
+        {
+            return Ok(join(&proofs));
+        }
+    }
+    for (slot, verifier) in shown.iter_mut().zip(&inner.verifiers) {
+        if slot.is_none() {
+            *slot = Some(verifier.verify(peer, parts).await);
+        }
+    }
+    inner.refuse(&shown)
+}
+
+impl Inner {
+    /// No alternative holds. What the caller is told goes from the most to the least useful: it lacks a scope, come back
+    /// later, this credential is wrong, here is what to show. Anonymous only if nothing was shown.
+    fn refuse(&self, shown: &[Option<Shown>]) -> Result<Arc<Principal>, Error> {
+        for alternative in &self.alternatives {
+            if let Some(proofs) = alternative.proofs(shown) {
+                return Err(Error::MissingScope {
+                    principal: Arc::clone(&join(&proofs).id),
+                    scopes: Arc::clone(&alternative.scopes),
+                    challenges: Arc::clone(&alternative.insufficient),
+                });
+            }
+        }
+        let shown_to = || {
+            self.verifiers
+                .iter()
+                .zip(shown)
+                .filter_map(|(verifier, shown)| Some((verifier, shown.as_ref()?)))
+        };
+        for (verifier, shown) in shown_to() {
+            if *shown == Shown::Unknowable {
+                return Err(Error::Unavailable {
+                    scheme: Arc::clone(verifier.name()),
+                });
+            }
+        }
+        let refused = shown_to()
+            .filter_map(|(verifier, shown)| match shown {
+                Shown::Refused(reason) => Some((verifier, *reason)),
+                Shown::Nothing | Shown::Proof(_) | Shown::Unknowable => None,
+            })
+            // With two issuers, the one that did not issue the token has nothing to say about it.
+            .min_by_key(|(_, reason)| *reason == Invalid::WrongIssuer)
+            .or_else(|| self.certificate_missing(shown));
+        if let Some((verifier, reason)) = refused {
+            return Err(Error::Invalid {
+                scheme: Arc::clone(verifier.name()),
+                reason,
+                challenges: Arc::clone(&self.invalid),
+            });
+        }
+        if self.open && shown_to().all(|(_, shown)| *shown == Shown::Nothing) {
+            return Ok(Arc::clone(&self.anonymous));
+        }
+        Err(Error::Missing {
+            challenges: Arc::clone(&self.missing),
+        })
+    }
+
+    /// The scheme for which the only thing that an alternative still lacks is the certificate of the connection.
+    fn certificate_missing(&self, shown: &[Option<Shown>]) -> Option<(&Arc<Verifier>, Invalid)> {
+        let at = |need: &Need| shown.get(need.index).and_then(Option::as_ref);
+        self.alternatives.iter().find_map(|alternative| {
+            let mut lacking = alternative
+                .needs
+                .iter()
+                .filter(|need| !matches!(at(need), Some(Shown::Proof(_))));
+            let only = lacking.next()?;
+            let alone = alternative.needs.len() > 1 && lacking.next().is_none();
+            (alone && only.verifier.is_certificate())
+                .then_some((&only.verifier, Invalid::CertificateMissing))
+        })
+    }
+}
+
+impl Alternative {
+    fn new(needs: Vec<Need>) -> Self {
+        let mut scopes: Vec<String> = Vec::new();
+        for scope in needs.iter().flat_map(|need| &need.scopes) {
+            if !scopes.contains(scope) {
+                scopes.push(scope.clone());
+            }
+        }
+        let insufficient = distinct(
+            needs
+                .iter()
+                .filter(|need| need.verifier.is_bearer() && !need.scopes.is_empty())
+                .map(|need| insufficient_scope(&need.scopes)),
+        );
+        Self {
+            needs,
+            scopes: scopes.into(),
+            insufficient,
+        }
+    }
+
+    /// Every scheme is proven, whatever the scopes.
+    fn proofs<'s>(&self, shown: &'s [Option<Shown>]) -> Option<Vec<&'s Arc<Proof>>> {
+        self.needs
+            .iter()
+            .map(|need| match shown.get(need.index)?.as_ref()? {
+                Shown::Proof(proof) => Some(proof),
+                Shown::Nothing | Shown::Refused(_) | Shown::Unknowable => None,
+            })
+            .collect()
+    }
+
+    fn covered(&self, shown: &[Option<Shown>]) -> bool {
+        self.needs.iter().all(|need| {
+            matches!(shown.get(need.index), Some(Some(Shown::Proof(proof))) if proof.covers(&need.scopes))
+        })
+    }
+}
+
+fn join(proofs: &[&Arc<Proof>]) -> Arc<Principal> {
+    if let [only] = proofs {
+        return Arc::clone(&only.principal);
+    }
+    let ids: Vec<&str> = proofs.iter().map(|proof| &*proof.principal.id).collect();
+    Arc::new(Principal {
+        id: Arc::from(ids.join("+")),
+        schemes: proofs
+            .iter()
+            .flat_map(|proof| proof.principal.schemes.iter().cloned())
+            .collect(),
+    })
+}
+
+fn distinct(values: impl Iterator<Item = HeaderValue>) -> Challenges {
+    let mut distinct: Vec<HeaderValue> = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct.into()
+}
+
+/// RFC 6750 §3. Scopes that are no scope-tokens (RFC 6749 §3.3) come from a broken card and are left out.
+fn insufficient_scope(scopes: &[String]) -> HeaderValue {
+    const PLAIN: &str = "Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\"";
+    let token = |scope: &String| {
+        !scope.is_empty()
+            && scope
+                .bytes()
+                .all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
+    };
+    if scopes.iter().all(token) {
+        let scope = scopes.join(" ");
+        if scope.len() <= MAX_SCOPE
+            && let Ok(value) = HeaderValue::try_from(format!("{PLAIN}, scope=\"{scope}\""))
+        {
+            return value;
+        }
+    }
+    HeaderValue::from_static(PLAIN)
+}

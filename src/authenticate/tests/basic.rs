@@ -1,0 +1,179 @@
+use argon2::{Algorithm, Argon2, CustomizedPasswordHasher, Params, Version};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::*;
+
+/// As cheap as the algorithm allows.
+fn hash(password: &str, algorithm: &str) -> String {
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::default())
+        .hash_password_customized(
+            password.as_bytes(),
+            b"0123456789abcdef",
+            Some(algorithm),
+            None,
+            Params::new(8, 1, 1, None).unwrap(),
+        )
+        .unwrap()
+        .to_string()
+}
+
+fn users(text: &str) -> (NamedTempFile, Scheme) {
+    let file = file(text);
+    let users_file = file.path().to_owned();
+    (file, scheme(SchemeKind::Basic { users_file }))
+}
+
+fn ann(password: &str) -> String {
+    format!(
+        "users:\n- {{ name: ann, password_hash: \"{}\", scopes: [read] }}\n",
+        hash(password, "argon2id")
+    )
+}
+
+fn basic(credential: &[u8]) -> request::Parts {
+    with_authorization(&format!("Basic {}", STANDARD.encode(credential)))
+}
+
+#[tokio::test]
+async fn users_are_known_by_their_password() {
+    let (file, scheme) = users(&format!(
+        "{}- {{ name: bob, password_hash: \"{}\" }}\n",
+        ann("a:b"),
+        hash("", "argon2id")
+    ));
+    let verifiers = build(vec![("b", scheme)]);
+    let check = async |parts: request::Parts, expected: &str| {
+        assert_eq!(one(&verifiers, "b", &parts).await, expected, "{parts:?}");
+    };
+    check(basic(b"ann:a:b"), "basic:ann").await;
+    check(basic(b"ann:a:b"), "basic:ann").await;
+    check(basic(b"bob:"), "basic:bob").await;
+    check(basic(b"ann:a"), "! bad-password").await;
+    check(basic(b"ann:"), "! bad-password").await;
+    // The stand-in for unknown users is the hash of ann.
+    check(basic(b"cid:a:b"), "! bad-password").await;
+    check(basic(b"ANN:a:b"), "! bad-password").await;
+    check(basic(b"ann"), "! malformed").await;
+    check(basic(b""), "! malformed").await;
+    check(basic(b"ann:\xff"), "! malformed").await;
+    check(basic(b"ann:a\n"), "! malformed").await;
+    check(with_authorization("Basic ***"), "! malformed").await;
+    check(with_authorization("Basic"), "! malformed").await;
+    check(with_authorization("bAsIc YW5uOmE6Yg=="), "basic:ann").await;
+    check(with_authorization("Bearer YW5uOmE6Yg=="), "! missing").await;
+    check(head("/", &[]), "! missing").await;
+    let field = ("authorization", "Basic YW5uOmE6Yg==");
+    check(head("/", &[field, field]), "! ambiguous").await;
+    check(
+        with_authorization(&format!("Basic {}", "A".repeat(1025))),
+        "! too-long",
+    )
+    .await;
+    let ok = one(&verifiers, "b:read", &basic(b"ann:a:b")).await;
+    assert_eq!(ok, "basic:ann");
+    let lacks = one(&verifiers, "b:write", &basic(b"ann:a:b")).await;
+    assert_eq!(lacks, "! missing-scope");
+    assert_eq!(verifiers.files(), [file.path()]);
+}
+
+#[tokio::test]
+async fn a_password_is_remembered_for_a_minute_and_not_past_a_reload() {
+    let time = Time::new();
+    let (file, scheme) = users(&ann("one"));
+    let verifiers = try_build(vec![("b", scheme)], &time).unwrap();
+    assert_eq!(one(&verifiers, "b", &basic(b"ann:one")).await, "basic:ann");
+    rewrite(file.path(), &ann("two"));
+    assert_eq!(
+        one(&verifiers, "b", &basic(b"ann:one")).await,
+        "basic:ann",
+        "the file counts only after a reload"
+    );
+    assert_eq!(verifiers.reload(), Ok(vec!["b".to_owned()]));
+    assert_eq!(
+        one(&verifiers, "b", &basic(b"ann:one")).await,
+        "! bad-password"
+    );
+    assert_eq!(one(&verifiers, "b", &basic(b"ann:two")).await, "basic:ann");
+    time.set(NOW + super::super::basic::REMEMBERED_SECONDS);
+    assert_eq!(one(&verifiers, "b", &basic(b"ann:two")).await, "basic:ann");
+}
+
+#[tokio::test]
+async fn many_checks_at_once_all_end() {
+    let (_file, scheme) = users(&ann("one"));
+    let verifiers = build(vec![("b", scheme)]);
+    let checks = (0..50).map(|index| {
+        let verifiers = verifiers.clone();
+        async move {
+            let parts = basic(format!("ann:{index}").as_bytes());
+            one(&verifiers, "b", &parts).await
+        }
+    });
+    let mut jobs: tokio::task::JoinSet<String> = checks.collect();
+    while let Some(found) = jobs.join_next().await {
+        assert_eq!(found.unwrap(), "! bad-password");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_file_admits_nobody() {
+    let (_file, scheme) = users("users: []");
+    let verifiers = build(vec![("b", scheme)]);
+    assert_eq!(
+        one(&verifiers, "b", &basic(b"ann:one")).await,
+        "! bad-password"
+    );
+}
+
+#[test]
+fn a_file_that_is_wrong_is_refused_without_repeating_a_password() {
+    let check = |text: &str, expected: &str| {
+        let (_file, scheme) = users(text);
+        let problems = try_build(vec![("b", scheme)], &Time::new())
+            .map(|_| ())
+            .expect_err(text);
+        for problem in &problems {
+            assert_eq!(problem.key, "security_schemes.b.users_file", "{text}");
+            assert!(!problem.cause.contains("hunter2"), "{}", problem.cause);
+        }
+        assert!(
+            problems.iter().any(|p| p.cause.contains(expected)),
+            "{text}: {problems:?}"
+        );
+    };
+    let good = hash("x", "argon2id");
+    check(
+        "users:\n- { name: ann, password_hash: hunter2 }\n",
+        "Argon2id hash in PHC form",
+    );
+    check(
+        &format!(
+            "users:\n- {{ name: ann, password_hash: \"{}\" }}\n",
+            hash("x", "argon2i")
+        ),
+        "Argon2id hash in PHC form",
+    );
+    check(
+        "users:\n- { name: ann, password_hash: \"$argon2id$v=19$m=8,t=1,p=1\" }\n",
+        "Argon2id hash in PHC form",
+    );
+    check(
+        &format!(
+            "users:\n- {{ name: ann, password_hash: \"{}\" }}\n",
+            good.replace("m=8,", "m=262145,")
+        ),
+        "more than 256 MiB",
+    );
+    check(
+        &format!("users:\n- {{ name: \"a:b\", password_hash: \"{good}\" }}\n"),
+        "no colon",
+    );
+    check(
+        &format!(
+            "users:\n- {{ name: a, password_hash: \"{good}\" }}\n- {{ name: a, password_hash: \"{good}\" }}\n"
+        ),
+        "users[1].name",
+    );
+    check("users:\n- { name: a, password: hunter2 }\n", "at line 2");
+}

@@ -1,0 +1,205 @@
+//! The card of an agent: fetched, published, served, kept fresh.
+//!
+//! One store an agent. It holds either nothing yet, or the origin card with what is published from it, or the reason why
+//! the agent may not be served. A card that cannot be fetched or is no card changes nothing: the last good one stays. A card
+//! that was fetched and cannot be trusted takes the agent out of service, because what it demands of callers is not known
+//! any more. Knows nothing of how cards are fetched (`Source`) and of what is enforced (the `decide` of `refresh_loop`).
+
+mod places;
+mod refresh;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, publish};
+use crate::config::{ApiKeyPlace, Scheme, SchemeKind};
+
+pub use places::{Place, places};
+pub use refresh::{FetchError, OutOfService, Source, refresh_loop};
+pub use serve::{Published, serve};
+
+/// What is known of an agent's card. The texts name upstream addresses: for the log and the admin listener only.
+#[derive(Clone, Debug)]
+pub enum CardState {
+    /// No card has been read since the start.
+    NotFetched {
+        /// Why the last attempt failed; `None` before the first one ended.
+        last_error: Option<Arc<str>>,
+    },
+    Ready {
+        card: Arc<Current>,
+        /// Why the last refresh failed; the card is the last good one then.
+        last_error: Option<Arc<str>>,
+    },
+    /// The agent must not be served (fail closed).
+    OutOfService { reason: Arc<str> },
+}
+
+/// A card in service.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// Where the origin card was found.
+    pub place: String,
+    pub origin: OriginCard,
+    /// What the public card was made from; extended cards are rewritten with the same.
+    pub publication: Publication,
+    pub published: Published,
+}
+
+#[derive(Debug)]
+pub struct CardStore {
+    agent: Arc<str>,
+    max_age: Duration,
+    state: ArcSwap<CardState>,
+}
+
+impl CardStore {
+    /// `max_age` is how long clients may keep the published card without asking again.
+    pub fn new(agent: &str, max_age: Duration) -> Self {
+        Self {
+            agent: Arc::from(agent),
+            max_age,
+            state: ArcSwap::from_pointee(CardState::NotFetched { last_error: None }),
+        }
+    }
+
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// For readiness and the admin listener.
+    pub fn state(&self) -> Arc<CardState> {
+        self.state.load_full()
+    }
+
+    /// The card in service, if the agent may be served.
+    pub fn current(&self) -> Option<Arc<Current>> {
+        match self.state.load().as_ref() {
+            CardState::Ready { card, .. } => Some(Arc::clone(card)),
+            CardState::NotFetched { .. } | CardState::OutOfService { .. } => None,
+        }
+    }
+
+    /// Publishes a card. Also carries one over from the store of an earlier configuration.
+    pub fn accept(&self, place: &str, origin: OriginCard, publication: Publication) {
+        let card = publish(&origin, &publication);
+        let published = Published::new(card.bytes, self.max_age);
+        let agent = self.agent.as_ref();
+        let etag = &published.etag;
+        match self.state.load().as_ref() {
+            CardState::Ready { card, last_error } => {
+                if last_error.is_some() {
+                    tracing::info!(agent, place, "agent card can be refreshed again");
+                }
+                if card.published.etag != etag {
+                    tracing::info!(agent, place, ?etag, "agent card changed");
+                }
+            }
+            CardState::NotFetched { .. } => {
+                tracing::info!(agent, place, ?etag, "agent card published");
+            }
+            CardState::OutOfService { .. } => {
+                tracing::info!(agent, place, ?etag, "agent is back in service");
+            }
+        }
+        if origin.is_signed() {
+            tracing::debug!(agent, "the signatures of the agent card are not published");
+        }
+        self.state.store(Arc::new(CardState::Ready {
+            card: Arc::new(Current {
+                place: place.to_owned(),
+                origin,
+                publication,
+                published,
+            }),
+            last_error: None,
+        }));
+    }
+
+    /// Takes the agent out of service.
+    pub fn refuse(&self, reason: &str) {
+        let agent = self.agent.as_ref();
+        match self.state.load().as_ref() {
+            CardState::OutOfService { reason: known } if known.as_ref() == reason => return,
+            CardState::OutOfService { .. }
+            | CardState::NotFetched { .. }
+            | CardState::Ready { .. } => {
+                tracing::error!(agent, reason, "agent is out of service");
+            }
+        }
+        self.state.store(Arc::new(CardState::OutOfService {
+            reason: Arc::from(reason),
+        }));
+    }
+
+    /// Remembers why no card came; what is in service stays.
+    pub fn fail(&self, error: &str) {
+        let agent = self.agent.as_ref();
+        let last_error = Some(Arc::from(error));
+        let state = match self.state.load().as_ref() {
+            CardState::NotFetched { last_error: before } => {
+                if before.is_none() {
+                    tracing::warn!(agent, error, "agent has no card yet; trying again");
+                } else {
+                    tracing::debug!(agent, error, "agent still has no card");
+                }
+                CardState::NotFetched { last_error }
+            }
+            CardState::Ready {
+                card,
+                last_error: before,
+            } => {
+                if before.is_none() {
+                    tracing::warn!(
+                        agent,
+                        error,
+                        "agent card cannot be refreshed; the last good one stays"
+                    );
+                }
+                CardState::Ready {
+                    card: Arc::clone(card),
+                    last_error,
+                }
+            }
+            CardState::OutOfService { .. } => return,
+        };
+        self.state.store(Arc::new(state));
+    }
+}
+
+/// What a card says about a configured scheme.
+pub fn scheme_form(scheme: &Scheme) -> SchemeForm {
+    let kind = match &scheme.kind {
+        SchemeKind::ApiKey { place, name, .. } => SchemeFormKind::ApiKey {
+            place: match place {
+                ApiKeyPlace::Header => KeyPlace::Header,
+                ApiKeyPlace::Query => KeyPlace::Query,
+                ApiKeyPlace::Cookie => KeyPlace::Cookie,
+            },
+            name: name.clone(),
+        },
+        SchemeKind::Bearer { bearer_format, .. } => SchemeFormKind::HttpBearer {
+            bearer_format: bearer_format.clone(),
+        },
+        SchemeKind::Basic { .. } => SchemeFormKind::HttpBasic,
+        SchemeKind::OAuth2 {
+            flows,
+            metadata_url,
+            ..
+        } => SchemeFormKind::OAuth2 {
+            flows: flows.as_object().cloned().unwrap_or_default(),
+            metadata_url: metadata_url.clone(),
+        },
+        SchemeKind::OpenIdConnect { url, .. } => SchemeFormKind::OpenIdConnect { url: url.clone() },
+        SchemeKind::MutualTls { .. } => SchemeFormKind::MutualTls,
+    };
+    SchemeForm {
+        description: scheme.description.clone(),
+        kind,
+    }
+}

@@ -1,0 +1,143 @@
+//! Fetches the card of an agent, again and again.
+//!
+//! Servers are asked in the order of the configuration; the first that has a card wins. While there is none, attempts follow
+//! each other with growing pauses; the same pauses, where shorter than the refresh interval, follow a failed refresh. Runs
+//! until it is dropped; dropping it at any point leaves the store consistent.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{CardStore, Place};
+use crate::a2a::card::{CardError, OriginCard, Publication, read};
+
+/// The first pause after a failure: shorter than anybody waits for an agent that is still starting.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause: what an operator waits at most after repairing an agent.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How a card is fetched: with the bounds on size and time, and the credential, that the agent's configuration sets.
+pub trait Source {
+    fn fetch(&self, url: &str) -> impl Future<Output = Result<Bytes, FetchError>> + Send;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The server answers, but has nothing at this path (404, 405, 410): another path may have it.
+    #[error("nothing there")]
+    Absent,
+    /// The server cannot be asked, or failed: other paths at it would fail alike.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Why an agent may not be served with the card that it has, for operators.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OutOfService(pub String);
+
+impl From<CardError> for OutOfService {
+    fn from(error: CardError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// `decide` says for each card that was read what is served and enforced.
+pub async fn refresh_loop<S, D>(
+    store: Arc<CardStore>,
+    source: S,
+    places: Vec<Place>,
+    interval: Duration,
+    decide: D,
+) where
+    S: Source + Sync,
+    D: Fn(&OriginCard) -> Result<Publication, OutOfService> + Sync,
+{
+    let interval = interval.max(FIRST_PAUSE);
+    let mut failures = 0_u32;
+    loop {
+        let pause = if refresh(&store, &source, &places, &decide).await {
+            failures = 0;
+            interval
+        } else {
+            failures = failures.saturating_add(1);
+            pause_after(failures).min(interval)
+        };
+        tokio::time::sleep(jittered(pause, fastrand::f64())).await;
+    }
+}
+
+/// One attempt; whether it left a fresh card in service.
+async fn refresh<S, D>(store: &CardStore, source: &S, places: &[Place], decide: &D) -> bool
+where
+    S: Source,
+    D: Fn(&OriginCard) -> Result<Publication, OutOfService>,
+{
+    let (place, origin) = match find(source, places).await {
+        Ok(found) => found,
+        Err(Missed::NoCard(errors)) => {
+            store.fail(&errors);
+            return false;
+        }
+        Err(Missed::Untrusted(reason)) => {
+            store.refuse(&reason);
+            return false;
+        }
+    };
+    match decide(&origin) {
+        Ok(publication) => {
+            store.accept(place, origin, publication);
+            true
+        }
+        Err(OutOfService(reason)) => {
+            store.refuse(&reason);
+            false
+        }
+    }
+}
+
+enum Missed {
+    /// What was tried, and what came of it.
+    NoCard(String),
+    /// There is a card, and it must not be used: looking on would let another one outvote it.
+    Untrusted(String),
+}
+
+async fn find<'a, S: Source>(
+    source: &S,
+    places: &'a [Place],
+) -> Result<(&'a str, OriginCard), Missed> {
+    let mut errors = Vec::new();
+    for place in places {
+        for url in &place.urls {
+            match source.fetch(url).await {
+                Ok(bytes) => match read(&bytes) {
+                    Ok(origin) => return Ok((url, origin)),
+                    // A server that answers every path with its front page.
+                    Err(error) if error.is_no_card() => errors.push(format!("{url}: {error}")),
+                    Err(error) => return Err(Missed::Untrusted(format!("{url}: {error}"))),
+                },
+                Err(FetchError::Absent) => errors.push(format!("{url}: {}", FetchError::Absent)),
+                Err(error @ FetchError::Failed(_)) => {
+                    errors.push(format!("{url}: {error}"));
+                    break;
+                }
+            }
+        }
+    }
+    Err(Missed::NoCard(errors.join("; ")))
+}
+
+pub(super) fn pause_after(failures: u32) -> Duration {
+    let doubled = 1_u32.checked_shl(failures.saturating_sub(1));
+    doubled.map_or(LONGEST_PAUSE, |factor| {
+        FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)
+    })
+}
+
+/// Takes off up to a quarter, so that gateways started together do not ask together. `random` is in `0.0..1.0`.
+pub(super) fn jittered(pause: Duration, random: f64) -> Duration {
+    pause.mul_f64(1.0 - 0.25 * random)
+}

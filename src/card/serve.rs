@@ -1,0 +1,103 @@
+//! The published card over HTTP: whole, or "not modified".
+//!
+//! Everything is computed when the card changes; a request copies three header values. Knows GET and HEAD only: which
+//! methods are allowed is decided before.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    pub body: Bytes,
+    /// Strong: over the very bytes that are served, never the origin's.
+    pub etag: HeaderValue,
+    pub cache_control: HeaderValue,
+}
+
+impl Published {
+    pub fn new(body: Bytes, max_age: Duration) -> Self {
+        use std::fmt::Write as _;
+
+        let mut etag = String::with_capacity(66);
+        etag.push('"');
+        for byte in digest(&SHA256, &body).as_ref() {
+            let _infallible = write!(etag, "{byte:02x}");
+        }
+        etag.push('"');
+        Self {
+            body,
+            etag: ascii(etag),
+            cache_control: ascii(format!("public, max-age={}", max_age.as_secs())),
+        }
+    }
+}
+
+pub fn serve(published: &Published, request: &Parts) -> Response<Bytes> {
+    let fresh = is_known(&request.headers, published.etag.as_bytes());
+    let body = if fresh || request.method == Method::HEAD {
+        Bytes::new()
+    } else {
+        published.body.clone()
+    };
+    let mut response = Response::new(body);
+    if fresh {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let headers = response.headers_mut();
+    headers.insert(ETAG, published.etag.clone());
+    headers.insert(CACHE_CONTROL, published.cache_control.clone());
+    if !fresh {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(published.body.len()));
+    }
+    response
+}
+
+/// Whether `If-None-Match` names this entity tag, by weak comparison (RFC 9110 §13.1.2). What is not a list of entity
+/// tags names nothing from there on, which costs a body at most.
+fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
+    headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .any(|list| names(list.as_bytes(), etag))
+}
+
+fn names(list: &[u8], etag: &[u8]) -> bool {
+    let mut rest = list.trim_ascii();
+    if rest == b"*" {
+        return true;
+    }
+    while !rest.is_empty() {
+        let tag = rest.strip_prefix(b"W/").unwrap_or(rest);
+        // A comma may stand inside the quotes.
+        let end = tag
+            .strip_prefix(b"\"")
+            .and_then(|opened| opened.iter().position(|byte| *byte == b'"'))
+            .map(|closing| closing + 2);
+        let Some((tag, after)) = end.and_then(|end| tag.split_at_checked(end)) else {
+            return false;
+        };
+        if tag == etag {
+            return true;
+        }
+        rest = match after.trim_ascii_start() {
+            [] => return false,
+            [b',', after @ ..] => after.trim_ascii_start(),
+            _ => return false,
+        };
+    }
+    false
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "both callers print digits and ASCII letters only"
+)]
+fn ascii(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("printable ASCII")
+}

@@ -1,0 +1,375 @@
+//! Places, conditional requests, and the refresh loop against a scripted source on a paused clock: no sockets here.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{Method, Request, StatusCode};
+use http_body::Body as _;
+use serde_json::json;
+use tokio::time::{Instant, advance};
+
+use super::refresh::{jittered, pause_after};
+use super::*;
+use crate::a2a::Generation;
+use crate::a2a::security::Security;
+use crate::config::{ApiKey, Endpoint, KeySource};
+
+const MAX_AGE: Duration = Duration::from_secs(300);
+
+#[test]
+fn the_well_known_paths_are_looked_for_below_the_endpoint_and_at_the_root() {
+    fn check(endpoint: &str, expected: &[&str]) {
+        let endpoint = Endpoint {
+            url: endpoint.to_owned(),
+        };
+        let found = places(&[endpoint], None);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].urls, expected);
+    }
+    let root = [
+        "http://h:1/.well-known/agent-card.json",
+        "http://h:1/.well-known/agent.json",
+    ];
+    check("http://h:1", &root);
+    check("http://h:1/", &root);
+    check("http://h:1?tenant=a/b", &root);
+    let below = |base: &str| root.map(|url| url.replace("http://h:1", base));
+    for endpoint in ["http://h:1/a/rpc", "http://h:1/a/rpc/?x=/y"] {
+        let [new, old] = below("http://h:1/a/rpc");
+        check(endpoint, &[&new, &old, root[0], root[1]]);
+    }
+    let [new, old] = below("http://[::1]:1");
+    check("http://[::1]:1/", &[&new, &old]);
+}
+
+#[test]
+fn a_configured_url_is_the_only_place() {
+    let endpoint = Endpoint {
+        url: "http://h:1".to_owned(),
+    };
+    let found = places(&[endpoint], Some("http://cards/maps.json"));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].urls, ["http://cards/maps.json"]);
+}
+
+fn request(method: Method, if_none_match: &[&str]) -> http::request::Parts {
+    let mut request = Request::builder().method(method);
+    for value in if_none_match {
+        request = request.header(IF_NONE_MATCH, *value);
+    }
+    request.body(()).unwrap().into_parts().0
+}
+
+#[test]
+fn the_entity_tag_is_the_hash_of_the_body() {
+    let published = Published::new(Bytes::from_static(b"abc"), MAX_AGE);
+    assert_eq!(
+        published.etag,
+        "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\""
+    );
+    assert_eq!(published.cache_control, "public, max-age=300");
+}
+
+#[test]
+fn a_known_entity_tag_is_answered_without_a_body() {
+    let published = Published::new(Bytes::from_static(b"abc"), MAX_AGE);
+    let ours = published.etag.to_str().unwrap();
+    let check = |if_none_match: &[&str], expected: StatusCode| {
+        for (method, body) in [(Method::GET, 3), (Method::HEAD, 0)] {
+            let response = serve(&published, &request(method.clone(), if_none_match));
+            assert_eq!(response.status(), expected, "{if_none_match:?}");
+            let header = |name| {
+                response
+                    .headers()
+                    .get(name)
+                    .map(|value| value.to_str().unwrap())
+            };
+            assert_eq!(header(ETAG), Some(ours));
+            assert_eq!(header(CACHE_CONTROL), Some("public, max-age=300"));
+            let whole = expected == StatusCode::OK;
+            assert_eq!(header(CONTENT_TYPE), whole.then_some("application/json"));
+            assert_eq!(header(CONTENT_LENGTH), whole.then_some("3"), "{method}");
+            let body = if whole { body } else { 0 };
+            assert_eq!(response.body().size_hint().exact(), Some(body), "{method}");
+        }
+    };
+    let weak = format!("W/{ours}");
+    let known = StatusCode::NOT_MODIFIED;
+    check(&[], StatusCode::OK);
+    check(&["*"], known);
+    check(&[" * "], known);
+    check(&[ours], known);
+    check(&[&weak], known);
+    check(&[&format!("\"a,b\" ,\t{weak}, \"c\"")], known);
+    check(&["\"a\"", ours], known);
+    check(&[&format!("\"\",{ours}")], known);
+    check(&["\"a\", \"b\""], StatusCode::OK);
+    check(&["", ",", "W/", "\""], StatusCode::OK);
+    check(&[ours.trim_matches('"')], StatusCode::OK);
+    check(&[&format!("w/{ours}")], StatusCode::OK);
+    check(&[&format!("junk {ours}")], StatusCode::OK);
+    check(&[&format!("\"a\" {ours}")], StatusCode::OK);
+}
+
+#[test]
+fn pauses_grow_up_to_a_minute() {
+    let seconds: Vec<_> = (1..=8).map(|n| pause_after(n).as_secs()).collect();
+    assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60]);
+    assert_eq!(pause_after(32).as_secs(), 60);
+    assert_eq!(pause_after(u32::MAX).as_secs(), 60);
+    let minute = Duration::from_secs(60);
+    assert_eq!(jittered(minute, 0.0), minute);
+    assert_eq!(jittered(minute, 0.5), Duration::from_millis(52_500));
+}
+
+#[test]
+fn a_configured_scheme_publishes_nothing_of_its_keys() {
+    let scheme = Scheme {
+        description: Some("partners".to_owned()),
+        kind: SchemeKind::ApiKey {
+            place: ApiKeyPlace::Query,
+            name: "key".to_owned(),
+            keys: KeySource::Inline(vec![ApiKey {
+                id: "partner-7".to_owned(),
+                sha256: [7; 32],
+                salt: Vec::new(),
+                scopes: Vec::new(),
+            }]),
+        },
+    };
+    let expected = SchemeForm {
+        description: Some("partners".to_owned()),
+        kind: SchemeFormKind::ApiKey {
+            place: KeyPlace::Query,
+            name: "key".to_owned(),
+        },
+    };
+    assert_eq!(scheme_form(&scheme), expected);
+}
+
+/// Answers from a list, in order, and remembers what it was asked; when the list is empty it never answers.
+#[derive(Clone, Default)]
+struct Script {
+    answers: Arc<Mutex<VecDeque<Result<Bytes, FetchError>>>>,
+    asked: Arc<Mutex<Vec<(String, Instant)>>>,
+}
+
+impl Script {
+    fn then(&self, answer: Result<&str, FetchError>) -> &Self {
+        let answer = answer.map(|text| Bytes::from(text.to_owned()));
+        self.answers.lock().unwrap().push_back(answer);
+        self
+    }
+
+    fn asked(&self) -> Vec<String> {
+        let mut asked = self.asked.lock().unwrap();
+        asked.drain(..).map(|(url, _)| url).collect()
+    }
+}
+
+impl Source for Script {
+    async fn fetch(&self, url: &str) -> Result<Bytes, FetchError> {
+        let asked = (url.to_owned(), Instant::now());
+        self.asked.lock().unwrap().push(asked);
+        let answer = self.answers.lock().unwrap().pop_front();
+        match answer {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn failed() -> Result<&'static str, FetchError> {
+    Err(FetchError::Failed("connection refused".to_owned()))
+}
+
+fn card(name: &str) -> String {
+    json!({"name": name, "url": "http://10.0.0.1/", "protocolVersion": "0.3.0"}).to_string()
+}
+
+/// Serves what is offered; a card named "locked" demands what nobody can verify.
+fn decide(origin: &OriginCard) -> Result<Publication, OutOfService> {
+    if origin.name() == Some("locked") {
+        return Err(OutOfService("no verifier for scheme `corp`".to_owned()));
+    }
+    Ok(Publication {
+        public_url: "https://agents.example.com/maps".to_owned(),
+        served: vec![Generation::V0_3],
+        enforced: origin.security.clone()?,
+        schemes: std::collections::BTreeMap::new(),
+        streaming: true,
+        push: true,
+        extended: true,
+        overrides: serde_json::Map::new(),
+    })
+}
+
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// The loop under test, polled by hand so that it needs no job of its own.
+struct Bench {
+    store: Arc<CardStore>,
+    script: Script,
+    refreshing: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Bench {
+    fn new(places: &[&[&str]]) -> Self {
+        let store = Arc::new(CardStore::new("maps", MAX_AGE));
+        let script = Script::default();
+        let places = places.iter().map(|urls| Place {
+            urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+        });
+        let refreshing = refresh_loop(
+            Arc::clone(&store),
+            script.clone(),
+            places.collect(),
+            INTERVAL,
+            decide,
+        );
+        Self {
+            store,
+            script,
+            refreshing: Box::pin(refreshing),
+        }
+    }
+
+    /// Lets the loop run until it has to wait.
+    fn run(&mut self) {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(self.refreshing.as_mut().poll(&mut context).is_pending());
+    }
+
+    async fn after(&mut self, pause: Duration) {
+        advance(pause + Duration::from_millis(1)).await;
+        self.run();
+    }
+
+    fn etag(&self) -> Option<http::HeaderValue> {
+        Some(self.store.current()?.published.etag.clone())
+    }
+
+    fn state(&self) -> String {
+        match self.store.state().as_ref() {
+            CardState::NotFetched { last_error } => format!("not fetched {last_error:?}"),
+            CardState::Ready { last_error, .. } => format!("ready {last_error:?}"),
+            CardState::OutOfService { reason } => format!("out {reason}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_good_card_stays_until_a_better_one_comes() {
+    let mut bench = Bench::new(&[&["u"]]);
+    assert_eq!(bench.state(), "not fetched None");
+    let (first, second) = (card("one"), card("two"));
+    bench.script.then(failed()).then(failed()).then(Ok(&first));
+    bench.run();
+    assert_eq!(
+        bench.state(),
+        r#"not fetched Some("u: connection refused")"#
+    );
+    assert_eq!(bench.etag(), None);
+    bench.after(Duration::from_secs(1)).await;
+    assert_eq!(bench.etag(), None);
+    bench.after(Duration::from_secs(2)).await;
+    assert_eq!(bench.state(), "ready None");
+    let etag = bench.etag();
+    assert!(etag.is_some());
+
+    bench
+        .script
+        .then(Ok("<html>"))
+        .then(Ok(&first))
+        .then(Ok(&second));
+    bench.after(INTERVAL).await;
+    assert_eq!(
+        bench.state(),
+        r#"ready Some("u: the card is not JSON (line 1, column 1)")"#
+    );
+    assert_eq!(bench.etag(), etag, "garbage replaced the last good card");
+    // A failed refresh is repeated sooner than a good one.
+    bench.after(Duration::from_secs(1)).await;
+    assert_eq!(bench.state(), "ready None");
+    assert_eq!(bench.etag(), etag, "the same card has the same entity tag");
+    bench.after(INTERVAL).await;
+    assert!(bench.etag().is_some());
+    assert_ne!(bench.etag(), etag, "another card has another entity tag");
+    let current = bench.store.current().unwrap();
+    assert_eq!(current.origin.name(), Some("two"));
+    assert_eq!(current.place, "u");
+    assert_eq!(current.publication.enforced, Security::default());
+    assert!(!String::from_utf8_lossy(&current.published.body).contains("10.0.0.1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_card_that_cannot_be_trusted_takes_the_agent_out_of_service() {
+    let contradictory = json!({"url": "u", "security": [{"a": []}],
+        "securityRequirements": [{"schemes": {"b": {}}}]})
+    .to_string();
+    let ambiguous = json!({"url": "u", "URL": "v"}).to_string();
+    let (good, locked) = (card("one"), card("locked"));
+    let mut bench = Bench::new(&[&["u"], &["other"]]);
+    bench.script.then(Ok(&good)).then(Ok(&locked));
+    bench.run();
+    assert_eq!(bench.state(), "ready None");
+    bench.after(INTERVAL).await;
+    assert_eq!(bench.state(), "out no verifier for scheme `corp`");
+    assert!(bench.store.current().is_none());
+
+    // No card at all says nothing new.
+    bench.script.then(failed()).then(failed());
+    bench.after(Duration::from_secs(1)).await;
+    assert_eq!(bench.state(), "out no verifier for scheme `corp`");
+    bench.script.then(Ok(&contradictory));
+    bench.after(Duration::from_secs(2)).await;
+    assert!(
+        bench
+            .state()
+            .starts_with("out the card demands different things")
+    );
+    bench.script.then(Ok(&ambiguous));
+    bench.after(Duration::from_secs(4)).await;
+    assert!(
+        bench
+            .state()
+            .starts_with("out u: the card spells the member `url`")
+    );
+    bench.script.asked();
+    bench.script.then(Ok(&good));
+    bench.after(Duration::from_secs(8)).await;
+    assert_eq!(bench.state(), "ready None");
+    assert_eq!(bench.script.asked(), ["u"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn places_are_asked_in_order() {
+    fn check(answers: &[Result<&str, FetchError>], asked: &[&str], place: Option<&str>) {
+        let mut bench = Bench::new(&[&["a1", "a2"], &["b1", "b2"]]);
+        for answer in answers {
+            bench.script.then(answer.clone());
+        }
+        bench.run();
+        assert_eq!(bench.script.asked(), asked);
+        let found = bench.store.current().map(|current| current.place.clone());
+        assert_eq!(found.as_deref(), place);
+    }
+    let good = card("one");
+    let ambiguous = r#"{"URL":"u"}"#;
+    let absent = || Err(FetchError::Absent);
+    check(&[Ok(&good)], &["a1"], Some("a1"));
+    check(&[absent(), Ok(&good)], &["a1", "a2"], Some("a2"));
+    check(&[Ok("<html>"), Ok(&good)], &["a1", "a2"], Some("a2"));
+    // A server that fails is asked once only.
+    check(&[failed(), Ok(&good)], &["a1", "b1"], Some("b1"));
+    check(
+        &[absent(), absent(), absent(), Ok(&good)],
+        &["a1", "a2", "b1", "b2"],
+        Some("b2"),
+    );
+    check(&[failed(), failed()], &["a1", "b1"], None);
+    // Another card must not outvote one that cannot be trusted.
+    check(&[Ok(ambiguous)], &["a1"], None);
+}

@@ -1,0 +1,35 @@
+//! Who the caller is when a proxy stands in front.
+//!
+//! `X-Forwarded-For` is believed only from peers that the listener names as trusted, and read from the right: the last
+//! address that no trusted proxy has is the caller's. Everybody else's is ignored and replaced.
+
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use ipnet::IpNet;
+
+/// The caller's address as seen through `trusted` proxies.
+pub fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(&address));
+    let peer = peer.to_canonical();
+    if !is_trusted(peer) {
+        return peer;
+    }
+    let hops: Vec<&str> = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .collect();
+    let mut client = peer;
+    for hop in hops.iter().rev() {
+        // What cannot be read was not written by a proxy of ours: the last good address stands.
+        let Ok(address) = hop.parse::<IpAddr>() else { break };
+        client = address.to_canonical();
+        if !is_trusted(client) {
+            break;
+        }
+    }
+    client
+}

@@ -1,0 +1,211 @@
+//! What a request head may say, and what of it goes on to an agent.
+//!
+//! Refused here: what HTTP allows but nobody honest sends, because two readers could take it for two things. Forwarded
+//! headers lose whatever belongs to the connection, to the caller's credential or to a proxy in front.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::uri::Authority;
+use http::{Method, Version, request};
+
+/// `A2A-Version` (A2A 1.0 §3.6.1).
+pub const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the method is not GET, HEAD, POST, DELETE or OPTIONS")]
+    Method,
+    #[error("there is no single valid host, or it disagrees with the target")]
+    Host,
+    #[error("the target is not a plain path")]
+    Target,
+    #[error("a header field poses as another one")]
+    Field,
+    #[error("A2A-Version is given twice with different values")]
+    Version,
+}
+
+/// Checks a parsed head. HTTP/1.1 heads were read by `framing` before; this holds for HTTP/2 too.
+pub fn check(parts: &request::Parts) -> Result<(), Error> {
+    if ![Method::GET, Method::HEAD, Method::POST, Method::DELETE, Method::OPTIONS].contains(&parts.method) {
+        return Err(Error::Method);
+    }
+    check_host(parts)?;
+    check_path(parts.uri.path())?;
+    // An underscore twin (`Content_Length`) becomes the real name in CGI-like servers behind us.
+    if parts.headers.keys().any(|name| name.as_str().contains('_')) {
+        return Err(Error::Field);
+    }
+    Ok(())
+}
+
+/// The host that the caller addressed, in lower case and without a port.
+pub fn host(parts: &request::Parts) -> Option<String> {
+    let authority = match parts.uri.authority() {
+        Some(authority) => authority.clone(),
+        None => host_field(&parts.headers).ok().flatten()?,
+    };
+    Some(authority.host().to_ascii_lowercase())
+}
+
+/// RFC 9110 §7.2, RFC 9112 §3.2, RFC 9113 §8.3.1.
+fn check_host(parts: &request::Parts) -> Result<(), Error> {
+    let field = host_field(&parts.headers)?;
+    let target = parts.uri.authority();
+    if let Some(target) = target {
+        check_authority(target)?;
+    }
+    match (&field, target) {
+        (None, None) => Err(Error::Host),
+        (None, Some(_)) if parts.version < Version::HTTP_2 => Err(Error::Host),
+        (Some(field), Some(target)) if !field.as_str().eq_ignore_ascii_case(target.as_str()) => {
+            Err(Error::Host)
+        }
+        (Some(_) | None, Some(_)) | (Some(_), None) => Ok(()),
+    }
+}
+
+fn host_field(headers: &HeaderMap) -> Result<Option<Authority>, Error> {
+    let mut fields = headers.get_all(header::HOST).iter();
+    let Some(field) = fields.next() else { return Ok(None) };
+    if fields.next().is_some() {
+        return Err(Error::Host);
+    }
+    let authority = Authority::try_from(field.as_bytes()).map_err(|_| Error::Host)?;
+    check_authority(&authority)?;
+    Ok(Some(authority))
+}
+
+fn check_authority(authority: &Authority) -> Result<(), Error> {
+    let text = authority.as_str();
+    let port = text.get(authority.host().len()..).unwrap_or_default();
+    let port_is_clean = match port.strip_prefix(':') {
+        None => port.is_empty(),
+        Some(digits) => {
+            digits.bytes().all(|byte| byte.is_ascii_digit())
+                && digits.parse::<u16>().is_ok_and(|port| port > 0)
+        }
+    };
+    if authority.host().is_empty() || text.contains('@') || !port_is_clean {
+        return Err(Error::Host);
+    }
+    Ok(())
+}
+
+/// Dot segments, empty segments and encoded separators are refused, not resolved: whoever resolves them may differ.
+fn check_path(path: &str) -> Result<(), Error> {
+    if path == "*" {
+        return Ok(());
+    }
+    let lower = path.to_ascii_lowercase();
+    let hidden = ["%2f", "%5c", "%2e", "%00", "\\", "//"];
+    let dots = path.split('/').any(|segment| matches!(segment, "." | ".."));
+    if !path.starts_with('/') || dots || hidden.iter().any(|bad| lower.contains(bad)) {
+        return Err(Error::Target);
+    }
+    Ok(())
+}
+
+/// The `A2A-Version` that the caller asked for, from the header or the query (A2A 1.0 §3.6.1), without a patch part.
+pub fn asked_version(parts: &request::Parts) -> Result<Option<String>, Error> {
+    let mut found: Option<String> = None;
+    let from_query = parts.uri.query().into_iter().flat_map(|query| query.split('&')).filter_map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        name.eq_ignore_ascii_case(A2A_VERSION.as_str()).then(|| value.to_owned())
+    });
+    let from_header = parts
+        .headers
+        .get_all(&A2A_VERSION)
+        .iter()
+        .map(|value| value.to_str().unwrap_or("?").trim().to_owned());
+    for value in from_query.chain(from_header).filter(|value| !value.is_empty()) {
+        let value = without_patch(&value).to_owned();
+        match &found {
+            Some(before) if *before != value => return Err(Error::Version),
+            _ => found = Some(value),
+        }
+    }
+    Ok(found)
+}
+
+fn without_patch(version: &str) -> &str {
+    let mut dots = version.match_indices('.').map(|(at, _)| at);
+    match (dots.next(), dots.next()) {
+        (Some(_), Some(second)) => version.get(..second).unwrap_or(version),
+        _ => version,
+    }
+}
+
+/// Fields that never go on: of the connection (RFC 9110 §7.6.1), framing that is made anew, names that proxies speak with,
+/// cookies (no A2A binding has a use for them), and `Expect`, which is answered here.
+fn stays(name: &HeaderName) -> bool {
+    match name.as_str() {
+        "connection" | "keep-alive" | "proxy-connection" | "proxy-authenticate" | "proxy-authorization"
+        | "te" | "trailer" | "transfer-encoding" | "upgrade" | "http2-settings" | "host" | "content-length"
+        | "expect" | "cookie" | "forwarded" | "via" | "x-real-ip" | "x-client-ip" | "x-cluster-client-ip"
+        | "true-client-ip" | "cf-connecting-ip" | "x-original-url" | "x-rewrite-url" | "x-request-id"
+        | "x-remote-user" | "remote-user" | "x-auth-request-user" | "x-auth-request-email" | "x-user"
+        | "x-principal" | "x-client-cert" | "x-ssl-client-cert" | "x-ssl-client-verify" | "x-ssl-client-s-dn"
+        | "max-forwards" | "accept-encoding" => true,
+        name => name.starts_with("x-forwarded-") || name.starts_with("proxy-"),
+    }
+}
+
+/// The headers of the request to the agent, without `Host`; credentials are the caller's business.
+///
+/// `Accept-Encoding` stays behind because answers are read on the way.
+pub fn forwarded(headers: &HeaderMap) -> HeaderMap {
+    let named_by_connection: Vec<&str> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .collect();
+    let mut kept = HeaderMap::with_capacity(headers.len() + 4);
+    for (name, value) in headers {
+        if !stays(name)
+            && !named_by_connection.iter().any(|named| name.as_str().eq_ignore_ascii_case(named))
+        {
+            kept.append(name, value.clone());
+        }
+    }
+    kept
+}
+
+/// The headers of an agent's answer that a caller may see: nothing of the connection, of the agent's server, of its
+/// addresses, cookies or demands for credentials.
+pub fn answered(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = HeaderMap::with_capacity(headers.len() + 4);
+    for (name, value) in headers {
+        let drop = matches!(
+            name.as_str(),
+            "connection" | "keep-alive" | "proxy-connection" | "te" | "trailer" | "transfer-encoding" | "upgrade"
+                | "content-length" | "server" | "x-powered-by" | "via" | "set-cookie" | "location"
+                | "content-location" | "www-authenticate" | "proxy-authenticate" | "alt-svc" | "x-request-id"
+                | "strict-transport-security" | "access-control-allow-origin" | "access-control-allow-credentials"
+                | "date"
+        );
+        if !drop {
+            kept.append(name, value.clone());
+        }
+    }
+    kept
+}
+
+/// The caller's query without `A2A-Version`, which goes on as a header.
+pub fn forwarded_query(query: &str) -> Option<String> {
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|pair| {
+            let name = pair.split('=').next().unwrap_or_default();
+            !pair.is_empty() && !name.eq_ignore_ascii_case(A2A_VERSION.as_str())
+        })
+        .collect();
+    (!kept.is_empty()).then(|| kept.join("&"))
+}
+
+/// A header value from text that is known to be clean.
+pub fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static("-"))
+}

@@ -1,0 +1,14 @@
+//! Serving and calling HTTP: what the libraries let through is refused here.
+//!
+//! `framing` guards the bytes of HTTP/1.1 connections, `hygiene` the parsed head and what is forwarded of it, `body` is the
+//! only reader of whole bodies, `serve` runs one downstream connection, `fetch` is the small client for cards and keys.
+
+pub mod body;
+pub mod fetch;
+pub mod forwarded;
+pub mod framing;
+pub mod hygiene;
+pub mod panic;
+pub mod serve;
+#[cfg(test)]
+mod tests;

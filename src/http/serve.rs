@@ -1,0 +1,352 @@
+//! One downstream connection from its first byte to its end: which HTTP version, how long it may idle, how it drains.
+//!
+//! HTTP/2 over cleartext is recognised by its preface (prior knowledge, RFC 9113 §3.3), over TLS by ALPN. Every timer that
+//! hyper leaves to its users is set here: the first byte, an idle connection, a dead peer, the end of a drain.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+use tower::Service;
+
+use super::framing::{self, Guard, Refusal};
+use crate::config::Limits;
+use crate::drain::Drain;
+
+/// What the handshake agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    Http2,
+    /// Cleartext: the first bytes tell.
+    Sniff,
+}
+
+/// After the drain deadline, how long a connection may take to send its broken ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+pub struct Settings {
+    bounds: framing::Bounds,
+    keep_alive: Duration,
+    http1: hyper::server::conn::http1::Builder,
+    http2: hyper::server::conn::http2::Builder<Drain>,
+    drain: Drain,
+}
+
+impl Settings {
+    pub fn new(limits: &Limits, drain: &Drain) -> Self {
+        let mut http1 = hyper::server::conn::http1::Builder::new();
+        http1
+            .timer(TokioTimer::new())
+            // `framing` bounds the head and its time; hyper's own bounds stand behind it.
+            .header_read_timeout(None)
+            .half_close(false)
+            .max_headers(limits.header_fields + 1);
+        // `max_buf_size` stays hyper's: the guard bounds the head, and a smaller buffer cuts a 64 KiB body in two reads.
+        let mut http2 = hyper::server::conn::http2::Builder::new(drain.clone());
+        http2
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(limits.http2_stream_window)
+            .initial_connection_window_size(limits.http2_connection_window)
+            .max_concurrent_streams(limits.http2_streams)
+            .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+            .max_pending_accept_reset_streams(20)
+            .max_local_error_reset_streams(1024)
+            .max_send_buf_size(limits.stream_buffer_bytes)
+            .keep_alive_interval(limits.http2_ping)
+            .keep_alive_timeout(limits.http2_ping);
+        Self {
+            bounds: framing::Bounds {
+                header_bytes: limits.header_bytes,
+                header_fields: limits.header_fields,
+                target_bytes: limits.target_bytes,
+                header_timeout: limits.request_header,
+            },
+            keep_alive: limits.keep_alive,
+            http1,
+            http2,
+            drain: drain.clone(),
+        }
+    }
+
+    /// Serves one connection until it ends. `service` is made per connection; it learns refused heads from `Refusal`.
+    pub async fn connection<IO, S, F, B>(&self, mut io: IO, protocol: Protocol, service: impl FnOnce(Refusal) -> S)
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future = F>
+            + Clone
+            + Send
+            + 'static,
+        F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let activity = Activity::new();
+        let refusal = Refusal::default();
+        let service = Counted { inner: service(refusal.clone()), activity: activity.clone() };
+        let (protocol, seen) = match protocol {
+            Protocol::Sniff => {
+                match tokio::time::timeout(self.bounds.header_timeout, sniff(&mut io)).await {
+                    Ok(Ok(Some(sniffed))) => sniffed,
+                    // Closed or broken before a request, or nothing at all came: nobody waits for an answer.
+                    Ok(Ok(None) | Err(_)) | Err(_) => return,
+                }
+            }
+            known @ (Protocol::Http1 | Protocol::Http2) => (known, Vec::new()),
+        };
+        let io = Prefixed { seen, at: 0, io };
+        if protocol == Protocol::Http2 {
+            let conn = self.http2.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
+            self.watch(conn, &activity, |conn| conn.graceful_shutdown()).await;
+        } else {
+            let io = Guard::new(io, self.bounds, refusal);
+            let conn = self.http1.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
+            self.watch(conn, &activity, |conn| conn.graceful_shutdown()).await;
+        }
+    }
+
+    async fn watch<C>(&self, conn: C, activity: &Activity, shut: impl Fn(Pin<&mut C>))
+    where
+        C: Future<Output = Result<(), hyper::Error>>,
+    {
+        let mut conn = pin!(conn);
+        let mut idle = pin!(tokio::time::sleep(self.keep_alive));
+        let mut draining = pin!(self.drain.draining());
+        let mut deadline = pin!(self.drain.deadline());
+        let (mut drained, mut told) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                // An error here is the caller's: a reset, a broken frame. Requests have recorded themselves.
+                _ended = conn.as_mut() => return,
+                () = idle.as_mut() => match activity.idle_for(self.keep_alive) {
+                    Err(left) => idle.as_mut().reset(Instant::now() + left),
+                    // A peer that ignores the goodbye is left after one more period.
+                    Ok(()) if told => return,
+                    Ok(()) => {
+                        shut(conn.as_mut());
+                        told = true;
+                        idle.as_mut().reset(Instant::now() + self.keep_alive);
+                    }
+                },
+                () = draining.as_mut(), if !drained => {
+                    shut(conn.as_mut());
+                    drained = true;
+                }
+                () = deadline.as_mut() => {
+                    // The bodies see the same deadline and end as broken; give the connection time to say so.
+                    let _late = tokio::time::timeout(LAST_WORDS, conn.as_mut()).await;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Reads until the bytes are, or cannot become, the HTTP/2 preface.
+async fn sniff<IO: AsyncRead + Unpin>(io: &mut IO) -> io::Result<Option<(Protocol, Vec<u8>)>> {
+    let mut seen = Vec::with_capacity(PREFACE.len());
+    loop {
+        let mut byte = [0_u8; 24];
+        let room = PREFACE.len() - seen.len();
+        let count = io.read(byte.get_mut(..room).unwrap_or_default()).await?;
+        if count == 0 {
+            return Ok(None);
+        }
+        seen.extend_from_slice(byte.get(..count).unwrap_or_default());
+        if !PREFACE.starts_with(&seen) {
+            return Ok(Some((Protocol::Http1, seen)));
+        }
+        if seen.len() == PREFACE.len() {
+            return Ok(Some((Protocol::Http2, seen)));
+        }
+    }
+}
+
+/// A stream whose first bytes were read already.
+struct Prefixed<IO> {
+    seen: Vec<u8>,
+    at: usize,
+    io: IO,
+}
+
+impl<IO: AsyncRead + Unpin> AsyncRead for Prefixed<IO> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.seen.is_empty() {
+            return Pin::new(&mut this.io).poll_read(cx, buf);
+        }
+        let rest = this.seen.get(this.at..).unwrap_or_default();
+        let step = rest.len().min(buf.remaining());
+        buf.put_slice(rest.get(..step).unwrap_or_default());
+        this.at += step;
+        if this.at < this.seen.len() {
+            return Poll::Ready(Ok(()));
+        }
+        this.seen = Vec::new();
+        // What is there already belongs to the same head: one look instead of two.
+        match Pin::new(&mut this.io).poll_read(cx, buf) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Prefixed<IO> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+}
+
+/// Which requests of a connection are under way, and since when none is.
+#[derive(Clone)]
+struct Activity(Arc<Counts>);
+
+struct Counts {
+    begun: Instant,
+    active: AtomicUsize,
+    /// Milliseconds from `begun` to the end of the last answer.
+    last: AtomicU64,
+}
+
+impl Activity {
+    fn new() -> Self {
+        Self(Arc::new(Counts { begun: Instant::now(), active: AtomicUsize::new(0), last: AtomicU64::new(0) }))
+    }
+
+    fn enter(&self) -> Active {
+        self.0.active.fetch_add(1, Ordering::AcqRel);
+        Active(self.clone())
+    }
+
+    /// `Err` with what is left of the period, or with the whole of it while a request is under way.
+    fn idle_for(&self, period: Duration) -> Result<(), Duration> {
+        if self.0.active.load(Ordering::Acquire) > 0 {
+            return Err(period);
+        }
+        let since = self.0.begun + Duration::from_millis(self.0.last.load(Ordering::Acquire));
+        match period.checked_sub(since.elapsed()) {
+            None | Some(Duration::ZERO) => Ok(()),
+            Some(left) => Err(left),
+        }
+    }
+}
+
+/// One request under way; until its answer's body is dropped.
+struct Active(Activity);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        let counts = &self.0.0;
+        let now = u64::try_from(counts.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        counts.last.store(now, Ordering::Release);
+        counts.active.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[derive(Clone)]
+struct Counted<S> {
+    inner: S,
+    activity: Activity,
+}
+
+impl<S, B> Service<Request<Incoming>> for Counted<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>>,
+{
+    type Response = Response<CountedBody<B>>;
+    type Error = S::Error;
+    type Future = CountedFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        CountedFuture { active: Some(self.activity.enter()), inner: self.inner.call(request) }
+    }
+}
+
+pin_project_lite::pin_project! {
+    struct CountedFuture<F> {
+        active: Option<Active>,
+        #[pin]
+        inner: F,
+    }
+}
+
+impl<F, B, E> Future for CountedFuture<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<CountedBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.inner.poll(cx))?;
+        let active = this.active.take();
+        Poll::Ready(Ok(response.map(|body| CountedBody { _active: active, body })))
+    }
+}
+
+pin_project_lite::pin_project! {
+    struct CountedBody<B> {
+        _active: Option<Active>,
+        #[pin]
+        body: B,
+    }
+}
+
+impl<B: Body> Body for CountedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

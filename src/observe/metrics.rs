@@ -1,0 +1,277 @@
+//! Metric names and handles. Handles are taken once, so that counting a call is a few atomic additions.
+
+use std::sync::{Arc, OnceLock};
+
+use prometheus::{
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
+};
+
+use crate::a2a::Operation;
+
+use super::outcome::{Outcome, Reason};
+
+pub const CALLS: &str = "a2a_gateway_calls_total";
+pub const CALL_DURATION: &str = "a2a_gateway_call_duration_seconds";
+pub const FIRST_EVENT: &str = "a2a_gateway_first_event_seconds";
+pub const OPEN_STREAMS: &str = "a2a_gateway_open_streams";
+pub const STREAM_EVENTS: &str = "a2a_gateway_stream_events_total";
+pub const REJECTS: &str = "a2a_gateway_rejects_total";
+pub const CONNECTIONS_OPEN: &str = "a2a_gateway_connections_open";
+pub const CONNECTIONS: &str = "a2a_gateway_connections_total";
+pub const CONNECTIONS_REFUSED: &str = "a2a_gateway_connections_refused_total";
+pub const TLS_FAILURES: &str = "a2a_gateway_tls_handshake_failures_total";
+pub const CERTIFICATE_EXPIRY: &str = "a2a_gateway_certificate_expiry_timestamp_seconds";
+pub const RELOADS: &str = "a2a_gateway_reloads_total";
+pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
+pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
+pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
+pub const UPSTREAM_RETRIES: &str = "a2a_gateway_upstream_retries_total";
+pub const OWNER_CONFLICTS: &str = "a2a_gateway_owner_conflicts_total";
+pub const TASKS: &str = "a2a_gateway_tasks";
+pub const CONTEXTS: &str = "a2a_gateway_contexts";
+pub const EVICTIONS: &str = "a2a_gateway_task_evictions_total";
+pub const JOURNAL_BYTES: &str = "a2a_gateway_journal_bytes";
+pub const STORE_DEGRADED: &str = "a2a_gateway_store_degraded";
+pub const STORE_WRITE_ERRORS: &str = "a2a_gateway_store_write_errors_total";
+pub const ACCESS_LINES_DROPPED: &str = "a2a_gateway_access_lines_dropped_total";
+pub const BUILD_INFO: &str = "a2a_gateway_build_info";
+
+/// Every metric: its name and what it tells. The table in `deploy/README.md` repeats it, and a test compares.
+pub const HELP: &[(&str, &str)] = &[
+    (CALLS, "Calls by agent, operation and outcome."),
+    (CALL_DURATION, "From the request head to the last byte of the answer; streams not included."),
+    (FIRST_EVENT, "From the request head to the first stream event passed on."),
+    (OPEN_STREAMS, "Event streams open at this moment."),
+    (STREAM_EVENTS, "Stream events passed on."),
+    (REJECTS, "Answers that the gateway made itself, by reason and fault."),
+    (CONNECTIONS_OPEN, "Downstream connections open at this moment."),
+    (CONNECTIONS, "Downstream connections accepted."),
+    (CONNECTIONS_REFUSED, "Downstream connections closed at once, by the limit that was reached."),
+    (TLS_FAILURES, "TLS handshakes that failed, by reason."),
+    (CERTIFICATE_EXPIRY, "When the listener's certificate that expires first does, in seconds since 1970."),
+    (RELOADS, "Reloads of certificates and keys, by result."),
+    (AGENT_READY, "1 when the agent's card and security requirement are known."),
+    (UPSTREAM_CONNECTIONS, "Connections opened to agents; far below the calls when reuse works."),
+    (UPSTREAM_FAILURES, "Failed exchanges with agents, by reason."),
+    (UPSTREAM_RETRIES, "Exchanges that were tried again because nothing can have happened upstream."),
+    (OWNER_CONFLICTS, "Task ids that an endpoint returned although another endpoint owns them."),
+    (TASKS, "Task records held."),
+    (CONTEXTS, "Context records held."),
+    (EVICTIONS, "Task records dropped at capacity, by whether the task was finished."),
+    (JOURNAL_BYTES, "Size of the embedded store's journal."),
+    (STORE_DEGRADED, "1 while the embedded store cannot be written."),
+    (STORE_WRITE_ERRORS, "Failed writes of the embedded store."),
+    (ACCESS_LINES_DROPPED, "Access records lost because the log could not be written fast enough."),
+    (BUILD_INFO, "Always 1; the version stands in the label."),
+];
+
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Registry,
+    calls: IntCounterVec,
+    duration: HistogramVec,
+    first_event: HistogramVec,
+    open_streams: IntGaugeVec,
+    stream_events: IntCounterVec,
+    rejects: Arc<[IntCounter]>,
+    pub connections_open: IntGaugeVec,
+    pub connections: IntCounterVec,
+    pub connections_refused: IntCounterVec,
+    pub tls_failures: IntCounterVec,
+    pub certificate_expiry: GaugeVec,
+    pub reloads: IntCounterVec,
+    agent_ready: IntGaugeVec,
+    upstream_connections: IntCounterVec,
+    upstream_failures: IntCounterVec,
+    upstream_retries: IntCounterVec,
+    owner_conflicts: IntCounterVec,
+    pub tasks: IntGauge,
+    pub contexts: IntGauge,
+    pub evicted_finished: IntGauge,
+    pub evicted_live: IntGauge,
+    pub journal_bytes: IntGauge,
+    pub store_degraded: IntGauge,
+    pub store_write_errors: IntGauge,
+    pub access_lines_dropped: IntCounter,
+}
+
+impl Metrics {
+    /// # Errors
+    /// Only when two metrics have one name, which the unit test would show.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let make = Maker(&registry);
+        let rejects_by_reason = make.counters(REJECTS, &["reason", "fault"])?;
+        let rejects = Reason::ALL
+            .iter()
+            .map(|reason| {
+                rejects_by_reason.with_label_values(&[reason.as_str(), reason.fault().as_str()])
+            })
+            .collect();
+        let evictions = make.gauges(EVICTIONS, &["state"])?;
+        let build: Gauge = make
+            .gauges_f64(BUILD_INFO, &["version"])?
+            .with_label_values(&[env!("CARGO_PKG_VERSION")]);
+        build.set(1.0);
+        Ok(Self {
+            calls: make.counters(CALLS, &["agent", "operation", "outcome"])?,
+            duration: make.histograms(CALL_DURATION, &["agent", "operation"])?,
+            first_event: make.histograms(FIRST_EVENT, &["agent"])?,
+            open_streams: make.gauges(OPEN_STREAMS, &["agent"])?,
+            stream_events: make.counters(STREAM_EVENTS, &["agent"])?,
+            rejects,
+            connections_open: make.gauges(CONNECTIONS_OPEN, &["listener"])?,
+            connections: make.counters(CONNECTIONS, &["listener"])?,
+            connections_refused: make.counters(CONNECTIONS_REFUSED, &["listener", "limit"])?,
+            tls_failures: make.counters(TLS_FAILURES, &["listener", "reason"])?,
+            certificate_expiry: make.gauges_f64(CERTIFICATE_EXPIRY, &["listener"])?,
+            reloads: make.counters(RELOADS, &["result"])?,
+            agent_ready: make.gauges(AGENT_READY, &["agent"])?,
+            upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,
+            upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
+            upstream_retries: make.counters(UPSTREAM_RETRIES, &["agent"])?,
+            owner_conflicts: make.counters(OWNER_CONFLICTS, &["agent"])?,
+            tasks: make.gauge(TASKS)?,
+            contexts: make.gauge(CONTEXTS)?,
+            evicted_finished: evictions.with_label_values(&["finished"]),
+            evicted_live: evictions.with_label_values(&["live"]),
+            journal_bytes: make.gauge(JOURNAL_BYTES)?,
+            store_degraded: make.gauge(STORE_DEGRADED)?,
+            store_write_errors: make.gauge(STORE_WRITE_ERRORS)?,
+            access_lines_dropped: make
+                .counters(ACCESS_LINES_DROPPED, &[])?
+                .with_label_values::<&str>(&[]),
+            registry,
+        })
+    }
+
+    pub fn agent(&self, name: &str) -> Arc<AgentMetrics> {
+        Arc::new(AgentMetrics {
+            name: Arc::from(name),
+            calls: (0..OPERATIONS * OUTCOMES).map(|_| OnceLock::new()).collect(),
+            durations: (0..OPERATIONS).map(|_| OnceLock::new()).collect(),
+            first_event: self.first_event.with_label_values(&[name]),
+            open_streams: self.open_streams.with_label_values(&[name]),
+            stream_events: self.stream_events.with_label_values(&[name]),
+            ready: self.agent_ready.with_label_values(&[name]),
+            upstream_connections: self.upstream_connections.with_label_values(&[name]),
+            upstream_retries: self.upstream_retries.with_label_values(&[name]),
+            owner_conflicts: self.owner_conflicts.with_label_values(&[name]),
+            metrics: self.clone(),
+        })
+    }
+
+    pub fn rejected(&self, reason: Reason) {
+        if let Some(counter) = self.rejects.get(reason as usize) {
+            counter.inc();
+        }
+    }
+
+    /// The Prometheus text format, version 0.0.4.
+    pub fn render(&self) -> Result<String, prometheus::Error> {
+        TextEncoder::new().encode_to_string(&self.registry.gather())
+    }
+}
+
+const OPERATIONS: usize = Operation::ALL.len() + 1;
+const OUTCOMES: usize = 6 + Reason::ALL.len();
+
+/// The handles of one agent.
+pub struct AgentMetrics {
+    pub name: Arc<str>,
+    calls: Box<[OnceLock<IntCounter>]>,
+    durations: Box<[OnceLock<Histogram>]>,
+    pub first_event: Histogram,
+    pub open_streams: IntGauge,
+    pub stream_events: IntCounter,
+    pub ready: IntGauge,
+    pub upstream_connections: IntCounter,
+    pub upstream_retries: IntCounter,
+    pub owner_conflicts: IntCounter,
+    metrics: Metrics,
+}
+
+impl AgentMetrics {
+    /// Counts a finished call; `seconds` only for answers that are not streams.
+    pub fn finished(&self, operation: Option<Operation>, outcome: Outcome, seconds: Option<f64>) {
+        let place = operation_index(operation);
+        let label = operation.map_or("none", Operation::as_str);
+        if let Some(slot) = self.calls.get(place * OUTCOMES + outcome_index(outcome)) {
+            slot.get_or_init(|| {
+                self.metrics.calls.with_label_values(&[&*self.name, label, outcome.as_str()])
+            })
+            .inc();
+        }
+        if let (Some(seconds), Some(slot)) = (seconds, self.durations.get(place)) {
+            slot.get_or_init(|| self.metrics.duration.with_label_values(&[&*self.name, label]))
+                .observe(seconds);
+        }
+    }
+
+    pub fn upstream_failed(&self, reason: Reason) {
+        self.metrics
+            .upstream_failures
+            .with_label_values(&[&*self.name, reason.as_str()])
+            .inc();
+    }
+}
+
+fn operation_index(operation: Option<Operation>) -> usize {
+    operation.map_or(0, |operation| operation as usize + 1)
+}
+
+fn outcome_index(outcome: Outcome) -> usize {
+    match outcome {
+        Outcome::Ok => 0,
+        Outcome::AgentError => 1,
+        Outcome::Served => 2,
+        Outcome::DownstreamGone => 3,
+        Outcome::StreamBroken => 4,
+        Outcome::Drained => 5,
+        Outcome::Rejected(reason) => 6 + reason as usize,
+    }
+}
+
+/// From half a millisecond, which loopback agents reach, to five minutes, which blocking sends reach.
+const BUCKETS: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+    300.0,
+];
+
+struct Maker<'a>(&'a Registry);
+
+impl Maker<'_> {
+    fn counters(&self, name: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
+        let made = IntCounterVec::new(Opts::new(name, help(name)), labels)?;
+        self.0.register(Box::new(made.clone()))?;
+        Ok(made)
+    }
+
+    fn gauges(&self, name: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
+        let made = IntGaugeVec::new(Opts::new(name, help(name)), labels)?;
+        self.0.register(Box::new(made.clone()))?;
+        Ok(made)
+    }
+
+    fn gauges_f64(&self, name: &str, labels: &[&str]) -> Result<GaugeVec, prometheus::Error> {
+        let made = GaugeVec::new(Opts::new(name, help(name)), labels)?;
+        self.0.register(Box::new(made.clone()))?;
+        Ok(made)
+    }
+
+    fn gauge(&self, name: &str) -> Result<IntGauge, prometheus::Error> {
+        Ok(self.gauges(name, &[])?.with_label_values::<&str>(&[]))
+    }
+
+    fn histograms(&self, name: &str, labels: &[&str]) -> Result<HistogramVec, prometheus::Error> {
+        let options = HistogramOpts::new(name, help(name)).buckets(BUCKETS.to_vec());
+        let made = HistogramVec::new(options, labels)?;
+        self.0.register(Box::new(made.clone()))?;
+        Ok(made)
+    }
+}
+
+fn help(name: &str) -> &'static str {
+    HELP.iter().find(|(known, _)| *known == name).map_or("", |(_, help)| help)
+}

@@ -1,0 +1,15 @@
+//! What the gateway tells its operators: metric names, one record per request, the access log.
+//!
+//! Label values come from closed sets and from the configuration, never from a caller. Task and context ids stand in the
+//! access log only.
+
+pub mod access;
+pub mod metrics;
+pub mod outcome;
+pub mod record;
+#[cfg(test)]
+mod tests;
+
+pub use metrics::{AgentMetrics, Metrics};
+pub use outcome::{Fault, Outcome, Reason};
+pub use record::Record;

@@ -1,0 +1,130 @@
+//! How a request ended: the closed set of outcomes and reasons that metrics, logs and documents share.
+
+/// Whose fault a refusal is. A metric label; sets the log level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    Downstream,
+    Upstream,
+    Internal,
+}
+
+impl Fault {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Downstream => "downstream",
+            Self::Upstream => "upstream",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $label:literal, $fault:ident;)*) => {
+        /// Why the gateway answered by itself.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Reason {
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $label,)*
+                }
+            }
+
+            pub fn fault(self) -> Fault {
+                match self {
+                    $(Self::$name => Fault::$fault,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The request head breaks RFC 9112 or the stricter rules of `http::framing` and `http::hygiene`.
+    BadHead = "bad_head", Downstream;
+    /// The request target is longer than `limits.target_bytes`.
+    TargetTooLong = "target_too_long", Downstream;
+    /// The header section is larger than `limits.header_bytes` or has more than `limits.header_fields` fields.
+    HeaderTooLarge = "header_too_large", Downstream;
+    /// The head did not arrive within `limits.request_header`.
+    HeaderTimeout = "header_timeout", Downstream;
+    MethodNotAllowed = "method_not_allowed", Downstream;
+    NoRoute = "no_route", Downstream;
+    Unauthenticated = "unauthenticated", Downstream;
+    /// Authenticated, but a scope is missing.
+    Forbidden = "forbidden", Downstream;
+    /// The keys to verify a credential with are not known yet.
+    AuthenticationUnavailable = "authentication_unavailable", Upstream;
+    RateLimited = "rate_limited", Downstream;
+    BodyTooLarge = "body_too_large", Downstream;
+    BodyTimeout = "body_timeout", Downstream;
+    /// The body ended early or its chunked coding is broken.
+    BodyMalformed = "body_malformed", Downstream;
+    UnsupportedMediaType = "unsupported_media_type", Downstream;
+    /// Not JSON, not UTF-8, duplicate names, too deep or numbers too long.
+    ParseError = "parse_error", Downstream;
+    Batch = "batch", Downstream;
+    Notification = "notification", Downstream;
+    InvalidRequest = "invalid_request", Downstream;
+    UnknownMethod = "unknown_method", Downstream;
+    InvalidParams = "invalid_params", Downstream;
+    VersionNotSupported = "version_not_supported", Downstream;
+    /// The task and the context of one call belong to different endpoints.
+    OwnersDiffer = "owners_differ", Downstream;
+    /// The extended card was asked for by somebody who did not authenticate, or the agent has none.
+    ExtendedCardNotConfigured = "extended_card_not_configured", Downstream;
+    /// No card yet, or the agent is out of service.
+    AgentNotReady = "agent_not_ready", Upstream;
+    /// The endpoint that owns the task cannot be reached, or is not configured any more.
+    OwnerUnavailable = "owner_unavailable", Upstream;
+    UpstreamConnect = "upstream_connect", Upstream;
+    /// Every connection that `max_connections` allows is in use.
+    UpstreamBusy = "upstream_busy", Upstream;
+    UpstreamTimeout = "upstream_timeout", Upstream;
+    /// The agent closed the connection before its answer was whole.
+    UpstreamClosed = "upstream_closed", Upstream;
+    /// The agent's answer is not JSON-RPC, has another id, or is broken.
+    UpstreamBadAnswer = "upstream_bad_answer", Upstream;
+    UpstreamAnswerTooLarge = "upstream_answer_too_large", Upstream;
+    /// The agent refused the gateway's own credential.
+    UpstreamRefused = "upstream_refused", Upstream;
+    Internal = "internal", Internal;
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The agent's answer was passed on whole.
+    Ok,
+    /// The agent answered with an A2A error, passed on whole.
+    AgentError,
+    /// A card or a 304, from the gateway's own store.
+    Served,
+    /// The caller left before the end. Not an error.
+    DownstreamGone,
+    /// The agent's stream broke off; the caller saw a broken end.
+    StreamBroken,
+    /// The stream was ended at the drain deadline.
+    Drained,
+    /// The gateway answered by itself.
+    Rejected(Reason),
+}
+
+impl Outcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::AgentError => "agent_error",
+            Self::Served => "served",
+            Self::DownstreamGone => "downstream_gone",
+            Self::StreamBroken => "stream_broken",
+            Self::Drained => "drained",
+            Self::Rejected(reason) => reason.as_str(),
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! The life of a request: the stages in order.
+//!
+//! Read `Pipeline::call` first. Each stage takes the value that the one before it made and gives its own, so that a check
+//! cannot be skipped. Whatever fails becomes a `Reject`, and `respond::reject` alone knows what that looks like.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, header, request};
+use hyper::body::Incoming;
+use ipnet::IpNet;
+
+use crate::a2a::{Call, Generation, Operation, RpcId, json};
+use crate::affinity::{Affinity, Owner};
+use crate::authenticate::{self, Requirement, Verifiers};
+use crate::authorize::{self, Permit};
+use crate::balance::{Endpoints, Selected};
+use crate::card::{CardState, CardStore};
+use crate::drain::Drain;
+use crate::http::framing::Refusal;
+use crate::http::{forwarded, hygiene};
+use crate::observe::record::Observer;
+use crate::observe::{AgentMetrics, Outcome, Reason, Record};
+use crate::ratelimit::RateLimiter;
+use crate::respond::body::Held;
+use crate::respond::learn::{self, Learner};
+use crate::respond::reject::Form;
+use crate::respond::stream::EventStream;
+use crate::respond::{Body, Reject, answer, stream};
+use crate::route::{self, Place, RouteMatch, Routes};
+use crate::tls::Peer;
+use crate::upstream::{self, Answer, Upstream};
+use crate::{a2a, card, parse};
+
+/// Everything that requests share; built once by `app`.
+pub struct Pipeline {
+    pub routes: Routes,
+    pub agents: Vec<Arc<Agent>>,
+    pub verifiers: Arc<Verifiers>,
+    pub affinity: Arc<Affinity>,
+    pub observer: Arc<Observer>,
+    pub drain: Drain,
+    pub json: json::Limits,
+    pub body_idle: std::time::Duration,
+    pub body_whole: std::time::Duration,
+}
+
+/// One agent at work.
+pub struct Agent {
+    pub metrics: Arc<AgentMetrics>,
+    pub limiter: RateLimiter,
+    pub endpoints: Endpoints,
+    pub upstream: Arc<Upstream>,
+    pub card: Arc<CardStore>,
+    /// What callers must show and what is served: from the configuration, else from the agent's card.
+    pub enforced: ArcSwapOption<Enforced>,
+    pub forward_credentials: bool,
+    pub body_bytes: usize,
+    pub event_bytes: usize,
+    pub stream_idle: Option<std::time::Duration>,
+}
+
+pub struct Enforced {
+    pub requirement: Requirement,
+    /// Empty while unknown.
+    pub served: Vec<Generation>,
+}
+
+impl Agent {
+    /// What is enforced at this moment; an agent out of service, or of which nothing is known, has nothing to enforce.
+    fn in_service(&self) -> Result<Arc<Enforced>, Reject> {
+        let refused = matches!(*self.card.state(), CardState::OutOfService { .. });
+        self.enforced
+            .load_full()
+            .filter(|_| !refused)
+            .ok_or_else(|| Reject::new(Reason::AgentNotReady))
+    }
+
+    /// The card is known and the agent may be called.
+    pub fn is_ready(&self) -> bool {
+        self.card.current().is_some() && self.enforced.load().is_some()
+    }
+}
+
+/// What the connection tells of a request.
+pub struct Downstream {
+    pub peer: Peer,
+    pub listener: Arc<str>,
+    pub trusted_proxies: Arc<[IpNet]>,
+    /// The peer's address as a header value, made once a connection.
+    pub address: HeaderValue,
+    pub refusal: Refusal,
+}
+
+impl Pipeline {
+    /// The service of one connection.
+    pub async fn serve(
+        self: Arc<Self>,
+        downstream: Arc<Downstream>,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Infallible> {
+        let (parts, body) = request.into_parts();
+        let client = forwarded::client(downstream.peer.address.ip(), &parts.headers, &downstream.trusted_proxies);
+        let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
+        // Nothing is known of a call yet, but whoever posts wants to read JSON-RPC.
+        let form = match parts.method {
+            Method::POST => Form::JsonRpc(RpcId::null()),
+            _ => Form::Plain,
+        };
+        let mut held = Held { record, slot: None };
+        let answered = match self.enter(&downstream, &parts, &mut held) {
+            Ok(RouteMatch { agent, place: Place::Card }) => self.card(agent, &parts, held),
+            Ok(route) => match self.call(route, client, &downstream, &parts, body, &mut held).await {
+                Ok(answered) => Ok(answered.into_response(held)),
+                Err(reject) => Err((reject, held)),
+            },
+            Err(reject) => Err((reject, held)),
+        };
+        Ok(answered.unwrap_or_else(|(reject, held)| reject.response(form, held)))
+    }
+
+    /// The head: clean, and for an agent that is served here.
+    fn enter(&self, downstream: &Downstream, parts: &request::Parts, held: &mut Held) -> Result<RouteMatch, Reject> {
+        if let Some(reason) = downstream.refusal.of(parts) {
+            return Err(Reject::new(reason));
+        }
+        hygiene::check(parts)?;
+        let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
+        held.record.agent = self.agent(route).map(|agent| agent.metrics.clone()).ok();
+        let allowed = match route.place {
+            Place::Rpc if parts.method != Method::POST => Some("POST"),
+            Place::Card if parts.method != Method::GET && parts.method != Method::HEAD => Some("GET, HEAD"),
+            Place::Rpc | Place::Card => None,
+        };
+        match allowed {
+            Some(methods) => Err(Reject::new(Reason::MethodNotAllowed).allowing(methods)),
+            None => Ok(route),
+        }
+    }
+
+    async fn call(
+        &self,
+        route: RouteMatch,
+        client: IpAddr,
+        downstream: &Downstream,
+        parts: &request::Parts,
+        body: Incoming,
+        held: &mut Held,
+    ) -> Result<Answered, Reject> {
+        let agent = self.agent(route)?;
+        let enforced = agent.in_service()?;
+        let principal = authenticate::identify(&enforced.requirement, &downstream.peer, parts)
+            .await
+            .inspect_err(|error| held.record.detail = Some(error.as_str()))
+            .map_err(|error| Reject::from(&error))?;
+        held.record.principal = Some(principal.id.clone());
+        let admitted = authorize::route(route, principal);
+        let slot = agent.limiter.admit(&admitted.principal().id, client).map_err(|limited| Reject::from(&limited))?;
+        let slot = held.slot.insert(slot);
+
+        let asked = hygiene::asked_version(parts)?;
+        let bounds = self.bounds(agent);
+        let read = parse::read(&admitted, parts, body, bounds).await;
+        if downstream.refusal.body() {
+            return Err(Reject::new(Reason::BodyMalformed));
+        }
+        let (call, bytes) = read.map_err(|error| {
+            if let parse::Error::Request(error) = &error {
+                held.record.detail = Some(error.kind.as_str());
+            }
+            Reject::from(&error)
+        })?;
+        note_call(&mut held.record, &call, &bytes);
+        let id = call.id.clone();
+        let in_form = |reject: Reject| reject.with_id(id.clone());
+
+        agent
+            .limiter
+            .admit_call(slot, &admitted.principal().id, client, call.operation)
+            .map_err(|limited| in_form(Reject::from(&limited)))?;
+        let permit = authorize::call(admitted, call, &enforced.served, asked.as_deref())
+            .map_err(|(error, _)| in_form(Reject::from(error).serving(&enforced.served)))?;
+        let owner = self.owner(agent, permit.call()).map_err(in_form)?;
+        let outgoing = self.outgoing(agent, downstream, client, parts, asked.as_deref(), &held.record, bytes);
+        let (selected, answer) =
+            self.send(agent, &permit, owner.as_deref(), &outgoing, &mut held.record).await.map_err(in_form)?;
+        self.receive(agent, &permit, selected, answer, &mut held.record).await.map_err(in_form)
+    }
+
+    fn bounds(&self, agent: &Agent) -> parse::Bounds {
+        parse::Bounds {
+            body: crate::http::body::Bounds {
+                bytes: agent.body_bytes,
+                idle: Some(self.body_idle),
+                whole: Some(self.body_whole),
+            },
+            json: self.json,
+        }
+    }
+
+    /// The endpoint that the call must go to: the task's, else the context's.
+    fn owner(&self, agent: &Agent, call: &Call) -> Result<Option<Arc<str>>, Reject> {
+        let name = &agent.metrics.name;
+        let of_task = call.task.as_ref().and_then(|task| self.affinity.task(name, task));
+        let of_context = call.context.as_ref().and_then(|context| self.affinity.context(name, context));
+        match (of_task, of_context) {
+            // No single endpoint could see the contradiction (A2A 1.0 §3.4.3).
+            (Some(task), Some(context)) if task.endpoint != context.endpoint => {
+                Err(Reject::new(Reason::OwnersDiffer))
+            }
+            (Some(Owner { endpoint, .. }), _) | (None, Some(Owner { endpoint, .. })) => Ok(Some(endpoint)),
+            (None, None) => Ok(None),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the head of a request is made of all of these, once")]
+    fn outgoing(
+        &self,
+        agent: &Agent,
+        downstream: &Downstream,
+        client: IpAddr,
+        parts: &request::Parts,
+        version: Option<&str>,
+        record: &Record,
+        body: Bytes,
+    ) -> upstream::Outgoing {
+        let places = (!agent.forward_credentials).then(|| self.verifiers.places());
+        let mut outgoing = upstream::outgoing(parts, places, body);
+        let headers = &mut outgoing.headers;
+        if let Some(version) = version {
+            headers.insert(hygiene::A2A_VERSION, hygiene::value(version));
+        }
+        headers.insert(hygiene::X_REQUEST_ID, record.id.header());
+        let address = if client == downstream.peer.address.ip() {
+            downstream.address.clone()
+        } else {
+            hygiene::value(&client.to_string())
+        };
+        headers.insert("x-forwarded-for", address);
+        let scheme = if downstream.peer.secure { "https" } else { "http" };
+        headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
+        if let Some(host) = parts.headers.get(header::HOST) {
+            headers.insert("x-forwarded-host", host.clone());
+        }
+        outgoing
+    }
+
+    /// To the owner, or to nobody; new work to the chosen endpoint, and to another one when it cannot have been seen.
+    async fn send(
+        &self,
+        agent: &Agent,
+        permit: &Permit,
+        owner: Option<&str>,
+        outgoing: &upstream::Outgoing,
+        record: &mut Record,
+    ) -> Result<(Selected, Answer), Reject> {
+        let mut tried = Vec::new();
+        loop {
+            let selected = match owner {
+                Some(owner) => agent.endpoints.owner(owner)?,
+                None => agent.endpoints.choose(&tried)?,
+            };
+            record.endpoint = Some(selected.endpoint().url.clone());
+            let error = match agent.upstream.send(permit, &selected, outgoing).await {
+                Ok(answer) => return Ok((selected, answer)),
+                Err(error) => error,
+            };
+            let reject = Reject::from(&error);
+            failed(agent, reject.reason, &error);
+            tried.push(selected.endpoint().index);
+            match owner {
+                Some(_) if error.nothing_happened() => return Err(Reject::new(Reason::OwnerUnavailable)),
+                None if error.nothing_happened() && tried.len() < agent.endpoints.all().len() => {
+                    agent.metrics.upstream_retries.inc();
+                }
+                Some(_) | None => return Err(reject),
+            }
+        }
+    }
+
+    /// Learns from the answer and only then lets it go.
+    async fn receive(
+        &self,
+        agent: &Arc<Agent>,
+        permit: &Permit,
+        selected: Selected,
+        answer: Answer,
+        record: &mut Record,
+    ) -> Result<Answered, Reject> {
+        let refused = |reason| {
+            agent.metrics.upstream_failed(reason);
+            Reject::new(reason)
+        };
+        answer::check_head(&answer.parts).map_err(refused)?;
+        let learner = Learner {
+            affinity: self.affinity.clone(),
+            metrics: agent.metrics.clone(),
+            endpoint: selected.endpoint().url.clone(),
+            principal: permit.principal().id.clone(),
+            generation: permit.call().generation,
+        };
+        if answer::is_stream(&answer.parts) {
+            let settings = stream::Settings {
+                event_bytes: agent.event_bytes,
+                idle: agent.stream_idle,
+                limits: self.json,
+                drain: &self.drain,
+            };
+            let Answer { parts, body, lease } = answer;
+            let stream = EventStream::new(body, lease, selected, permit.call().clone(), learner, &settings);
+            return Ok(Answered { parts, content: Content::Stream(Box::new(stream)) });
+        }
+        // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost.
+        let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
+        let whole = self.drain.finishing(async move {
+            let read = reader.upstream.whole(answer, selected.endpoint()).await;
+            let (parts, bytes) = read.map_err(|error| {
+                let reject = Reject::from(&error);
+                failed(&reader, reject.reason, &error);
+                reject
+            })?;
+            let read = answer::check(&bytes, &call, limits).map_err(|reason| {
+                reader.metrics.upstream_failed(reason);
+                Reject::new(reason)
+            })?;
+            learner.learn(&read.revealed);
+            let outcome = if read.error.is_some() { Outcome::AgentError } else { Outcome::Ok };
+            let revealed = read.revealed;
+            Ok::<_, Reject>((parts, bytes, outcome, revealed))
+        });
+        let (parts, bytes, outcome, revealed) = whole.await?;
+        learn::note(record, &revealed);
+        let bytes = match permit.call().operation {
+            Operation::ExtendedCard => extended_card(agent, permit, &bytes)?,
+            _ => bytes,
+        };
+        Ok(Answered { parts, content: Content::Whole(bytes, outcome) })
+    }
+
+    fn card(
+        &self,
+        agent: route::AgentIndex,
+        parts: &request::Parts,
+        mut held: Held,
+    ) -> Result<Response<Body>, (Reject, Held)> {
+        let current = self.agents.get(agent.0).and_then(|agent| agent.card.current());
+        let Some(current) = current else { return Err((Reject::new(Reason::AgentNotReady), held)) };
+        let (mut head, bytes) = card::serve(&current.published, parts).into_parts();
+        held.record.status = head.status.as_u16();
+        head.headers.insert(hygiene::X_REQUEST_ID, held.record.id.header());
+        Ok(Response::from_parts(head, Body::whole(bytes, Outcome::Served, held)))
+    }
+
+    fn agent(&self, route: RouteMatch) -> Result<&Arc<Agent>, Reject> {
+        self.agents.get(route.agent.0).ok_or_else(|| Reject::new(Reason::NoRoute))
+    }
+}
+
+/// An agent's answer that goes on.
+struct Answered {
+    parts: http::response::Parts,
+    content: Content,
+}
+
+enum Content {
+    Whole(Bytes, Outcome),
+    Stream(Box<EventStream>),
+}
+
+impl Answered {
+    fn into_response(self, mut held: Held) -> Response<Body> {
+        let streams = matches!(self.content, Content::Stream(_));
+        let (status, headers) = answer::head(&self.parts, streams);
+        held.record.status = status.as_u16();
+        let request_id = held.record.id.header();
+        let body = match self.content {
+            Content::Whole(bytes, outcome) => Body::whole(bytes, outcome, held),
+            Content::Stream(stream) => Body::stream(stream, held),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response.headers_mut().insert(hygiene::X_REQUEST_ID, request_id);
+        response
+    }
+}
+
+/// The extended card, rewritten like the public one; only for callers who proved who they are (A2A 1.0 §3.1.11).
+fn extended_card(agent: &Agent, permit: &Permit, bytes: &Bytes) -> Result<Bytes, Reject> {
+    let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
+    if permit.principal().is_anonymous() {
+        return Err(Reject::new(Reason::ExtendedCardNotConfigured));
+    }
+    a2a::card::rewrite_extended_answer(bytes, &current.publication).map_err(|error| {
+        tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
+        Reject::new(Reason::UpstreamBadAnswer)
+    })
+}
+
+fn failed(agent: &Agent, reason: Reason, error: &upstream::Error) {
+    agent.metrics.upstream_failed(reason);
+    tracing::warn!(
+        agent = &*agent.metrics.name,
+        reason = reason.as_str(),
+        error = %Chain(error),
+        "a call to the agent failed"
+    );
+}
+
+/// An error with its causes.
+struct Chain<'a>(&'a dyn std::error::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+fn note_call(record: &mut Record, call: &Call, bytes: &Bytes) {
+    record.operation = Some(call.operation);
+    record.generation = Some(call.generation);
+    record.task.clone_from(&call.task);
+    record.context.clone_from(&call.context);
+    record.bytes_in = bytes.len() as u64;
+}

@@ -1,0 +1,269 @@
+//! Is there budget: the rate and concurrency rules of one agent.
+//!
+//! Asked twice, because a slot must be taken before the body is read, but what a call does is known only after it:
+//! `admit` asks the rules for every operation, `admit_call` those for some operations and for open streams. Both ask
+//! narrow rules (principal, address) before wide ones (agent), so that a caller over its own budget does not drain
+//! everybody's, and concurrency before rate, so that a call that cannot run costs no token. A refusal gives back the
+//! places that were taken on the way to it; tokens of narrower rules stay spent.
+//!
+//! Callers are told apart by principal or by address, IPv6 by /64, the least that one subscriber gets (RFC 6177).
+//! Anonymous callers have no principal, so rules per principal tell them apart by address too. What is kept is bounded:
+//! see `rate` for what happens at the bound. Nothing is written down: a restart or a new configuration starts afresh.
+
+mod concurrency;
+mod limited;
+mod rate;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use governor::clock::{Clock, DefaultClock};
+
+pub use limited::Limited;
+
+use crate::a2a::Operation;
+use crate::authenticate::ANONYMOUS;
+use crate::config::{self, LimitBound, LimitKey};
+use crate::drain::Drain;
+use concurrency::{Counters, Guard};
+use limited::Policy;
+use rate::Buckets;
+
+/// Keys whose budget is full again are forgotten this often.
+const SWEEP: Duration = Duration::from_secs(60);
+/// When to come back after a concurrency rule refused: nobody knows when a call ends.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// The rules of one agent. Cheap to clone; clones share their budgets.
+pub struct RateLimiter<C: Clock = DefaultClock> {
+    inner: Arc<Inner<C>>,
+}
+
+impl<C: Clock> Clone for RateLimiter<C> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+struct Inner<C: Clock> {
+    /// For every operation.
+    general: Vec<Rule<C>>,
+    /// For some operations, and for open streams.
+    specific: Vec<Rule<C>>,
+}
+
+struct Rule<C: Clock> {
+    policy: Policy,
+    per: LimitKey,
+    /// Empty: every operation.
+    operations: Vec<Operation>,
+    bound: Bound<C>,
+}
+
+enum Bound<C: Clock> {
+    Rate(Box<Buckets<C>>),
+    Concurrent(Arc<Counters>),
+    OpenStreams(Arc<Counters>),
+}
+
+/// Whose budget it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Principal(Arc<str>),
+    /// Of an IPv6 address, the first 64 bits.
+    Address(IpAddr),
+    Agent,
+}
+
+/// The places of one request in the concurrency rules. Belongs to the response body: it is given back on drop, so it must
+/// live until the last byte.
+#[derive(Debug, Default)]
+#[must_use = "dropping the slot gives its places back"]
+pub struct Slot {
+    guards: Vec<Guard>,
+}
+
+impl RateLimiter {
+    /// `max_keys` bounds what one rate rule remembers.
+    pub fn build(rules: &[config::RateLimit], max_keys: usize) -> Self {
+        Self::with_clock(rules, max_keys, &DefaultClock::default())
+    }
+}
+
+impl<C: Clock + Clone> RateLimiter<C> {
+    fn with_clock(rules: &[config::RateLimit], max_keys: usize, clock: &C) -> Self {
+        let (mut general, mut specific): (Vec<_>, Vec<_>) = rules
+            .iter()
+            .map(|rule| Rule::new(rule, max_keys, clock))
+            .partition(Rule::is_general);
+        // Stable: rules of the same rank stay in the order of the configuration.
+        general.sort_by_key(Rule::rank);
+        specific.sort_by_key(Rule::rank);
+        Self {
+            inner: Arc::new(Inner { general, specific }),
+        }
+    }
+}
+
+impl<C: Clock> RateLimiter<C> {
+    /// Before the body: the rules that hold for every operation.
+    pub fn admit(&self, principal: &Arc<str>, address: IpAddr) -> Result<Slot, Limited> {
+        let mut slot = Slot::default();
+        for rule in &self.inner.general {
+            slot.guards.extend(rule.ask(principal, address)?);
+        }
+        Ok(slot)
+    }
+
+    /// After the body: the rules for this operation, and for open streams if it opens one. What the slot holds already it
+    /// keeps, whatever the answer.
+    pub fn admit_call(
+        &self,
+        slot: &mut Slot,
+        principal: &Arc<str>,
+        address: IpAddr,
+        operation: Operation,
+    ) -> Result<(), Limited> {
+        let mut taken = Vec::new();
+        for rule in &self.inner.specific {
+            if rule.concerns(operation) {
+                taken.extend(rule.ask(principal, address)?);
+            }
+        }
+        slot.guards.append(&mut taken);
+        Ok(())
+    }
+
+    /// Forgets the keys whose budget is full again.
+    pub fn sweep(&self) {
+        for rule in self.inner.general.iter().chain(&self.inner.specific) {
+            match &rule.bound {
+                Bound::Rate(buckets) => buckets.sweep(),
+                // Entries go with the last call of their key.
+                Bound::Concurrent(_) | Bound::OpenStreams(_) => {}
+            }
+        }
+    }
+}
+
+impl<C> RateLimiter<C>
+where
+    C: Clock + Send + Sync + 'static,
+    C::Instant: Send,
+{
+    /// Sweeps for as long as somebody else holds the limiter and the process runs.
+    pub fn start(&self, drain: &Drain) {
+        let inner = Arc::downgrade(&self.inner);
+        drain.service(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                let Some(inner) = inner.upgrade() else {
+                    return;
+                };
+                Self { inner }.sweep();
+            }
+        });
+    }
+}
+
+impl<C: Clock + Clone> Rule<C> {
+    fn new(rule: &config::RateLimit, max_keys: usize, clock: &C) -> Self {
+        let (policy, bound) = match rule.bound {
+            LimitBound::Rate {
+                count,
+                period,
+                burst,
+            } => (
+                Policy::rate(&rule.name, count, period),
+                Bound::Rate(Box::new(Buckets::new(
+                    count, period, burst, max_keys, clock,
+                ))),
+            ),
+            LimitBound::Concurrent(limit) => (
+                Policy::concurrent(&rule.name, limit),
+                Bound::Concurrent(Arc::new(Counters::new(limit))),
+            ),
+            LimitBound::OpenStreams(limit) => (
+                Policy::concurrent(&rule.name, limit),
+                Bound::OpenStreams(Arc::new(Counters::new(limit))),
+            ),
+        };
+        Self {
+            policy,
+            per: rule.per,
+            operations: rule.operations.clone(),
+            bound,
+        }
+    }
+}
+
+impl<C: Clock> Rule<C> {
+    fn is_general(&self) -> bool {
+        match self.bound {
+            Bound::Rate(_) | Bound::Concurrent(_) => self.operations.is_empty(),
+            Bound::OpenStreams(_) => false,
+        }
+    }
+
+    fn rank(&self) -> (u8, u8) {
+        let width = match self.per {
+            LimitKey::Principal => 0,
+            LimitKey::Address => 1,
+            LimitKey::Agent => 2,
+        };
+        let cost = match self.bound {
+            Bound::Concurrent(_) | Bound::OpenStreams(_) => 0,
+            Bound::Rate(_) => 1,
+        };
+        (width, cost)
+    }
+
+    fn concerns(&self, operation: Operation) -> bool {
+        let named = self.operations.is_empty() || self.operations.contains(&operation);
+        match self.bound {
+            Bound::Rate(_) | Bound::Concurrent(_) => named,
+            Bound::OpenStreams(_) => named && operation.streams(),
+        }
+    }
+
+    /// The place taken, if the rule counts places.
+    fn ask(&self, principal: &Arc<str>, address: IpAddr) -> Result<Option<Guard>, Limited> {
+        let key = self.key(principal, address);
+        match &self.bound {
+            Bound::Rate(buckets) => buckets
+                .take(key, principal)
+                .map(|()| None)
+                .map_err(|wait| self.policy.refuse(wait)),
+            Bound::Concurrent(counters) | Bound::OpenStreams(counters) => counters
+                .enter(key)
+                .map(Some)
+                .ok_or_else(|| self.policy.refuse(TRY_AGAIN)),
+        }
+    }
+
+    fn key(&self, principal: &Arc<str>, address: IpAddr) -> Key {
+        match self.per {
+            LimitKey::Principal if &**principal != ANONYMOUS => {
+                Key::Principal(Arc::clone(principal))
+            }
+            LimitKey::Principal | LimitKey::Address => Key::Address(subscriber(address)),
+            LimitKey::Agent => Key::Agent,
+        }
+    }
+}
+
+/// What one subscriber holds: an IPv4 address, or an IPv6 /64.
+fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
+            address.to_bits() & !u128::from(u64::MAX),
+        )),
+    }
+}

@@ -1,0 +1,54 @@
+//! What an agent's answer is taken for: a call's answer to pass on, or nothing that a caller should see.
+
+use http::{StatusCode, header, response};
+
+use crate::a2a::json;
+use crate::a2a::jsonrpc::{self, Answer};
+use crate::a2a::{Call, Operation};
+use crate::http::hygiene;
+use crate::observe::Reason;
+
+/// The answer is an event stream.
+pub fn is_stream(parts: &response::Parts) -> bool {
+    let essence = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.as_bytes().split(|byte| *byte == b';').next())
+        .unwrap_or_default();
+    parts.status.is_success() && essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+}
+
+/// Why an answer does not go on, if so before its body is read.
+pub fn check_head(parts: &response::Parts) -> Result<(), Reason> {
+    match parts.status {
+        // The agent did not like the gateway's own credential: nothing that the caller could mend.
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            Err(Reason::UpstreamRefused)
+        }
+        status if status.is_redirection() || status.is_informational() => Err(Reason::UpstreamBadAnswer),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a whole answer. HTML error pages, cut JSON and answers to other requests end here.
+pub fn check<'a>(bytes: &'a [u8], call: &Call, limits: json::Limits) -> Result<Answer<'a>, Reason> {
+    let answer = jsonrpc::read_answer(bytes, call.generation, call.operation, limits).map_err(|error| {
+        tracing::debug!(%error, "the agent's answer cannot be read");
+        Reason::UpstreamBadAnswer
+    })?;
+    // Success without `result` is how some agents answer a deleted push configuration.
+    let says_something =
+        answer.has_result || answer.error.is_some() || call.operation == Operation::PushDelete;
+    if says_something && answer.answers(&call.id) { Ok(answer) } else { Err(Reason::UpstreamBadAnswer) }
+}
+
+/// The head that the caller gets with it.
+pub fn head(parts: &response::Parts, streams: bool) -> (StatusCode, http::HeaderMap) {
+    let mut headers = hygiene::answered(&parts.headers);
+    if streams {
+        // Proxies in between must not collect events, nor keep them.
+        headers.entry(header::CACHE_CONTROL).or_insert(http::HeaderValue::from_static("no-cache"));
+        headers.insert("x-accel-buffering", http::HeaderValue::from_static("no"));
+    }
+    (parts.status, headers)
+}

@@ -1,0 +1,114 @@
+//! The body of an answer, with everything that lasts until its end.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use super::stream::EventStream;
+use crate::observe::{Outcome, Record};
+use crate::ratelimit::Slot;
+
+/// Why an answer ends without its end; hyper then resets the stream or cuts the connection, which callers can tell from
+/// success.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the stream broke off")]
+pub struct Broken;
+
+/// What is released, counted and logged when the last byte left or the caller did.
+pub struct Held {
+    pub record: Box<Record>,
+    /// Gives its places in the concurrency limits back when dropped.
+    pub slot: Option<Slot>,
+}
+
+pub struct Body {
+    kind: Kind,
+    held: Option<Held>,
+}
+
+enum Kind {
+    Whole { bytes: Bytes, outcome: Outcome },
+    Stream(Box<EventStream>),
+}
+
+impl Body {
+    /// `outcome` is what the record says once the bytes were taken.
+    pub fn whole(bytes: Bytes, outcome: Outcome, held: Held) -> Self {
+        let mut body = Self { kind: Kind::Whole { bytes, outcome }, held: Some(held) };
+        if body.is_empty() {
+            body.finish(outcome);
+        }
+        body
+    }
+
+    pub fn stream(stream: EventStream, mut held: Held) -> Self {
+        held.record.opens_stream();
+        Self { kind: Kind::Stream(Box::new(stream)), held: Some(held) }
+    }
+
+    fn is_empty(&self) -> bool {
+        match &self.kind {
+            Kind::Whole { bytes, .. } => bytes.is_empty(),
+            Kind::Stream(_) => false,
+        }
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        if let Some(mut held) = self.held.take() {
+            held.record.outcome = outcome;
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let this = self.get_mut();
+        match &mut this.kind {
+            Kind::Whole { bytes, outcome } => {
+                if bytes.is_empty() {
+                    return Poll::Ready(None);
+                }
+                let (all, outcome) = (std::mem::take(bytes), *outcome);
+                if let Some(held) = &mut this.held {
+                    held.record.bytes_out += all.len() as u64;
+                }
+                this.finish(outcome);
+                Poll::Ready(Some(Ok(Frame::data(all))))
+            }
+            Kind::Stream(stream) => {
+                let Some(held) = &mut this.held else { return Poll::Ready(None) };
+                match ready!(stream.poll_chunk(cx, &mut held.record)) {
+                    Some(Ok(chunk)) => {
+                        held.record.bytes_out += chunk.len() as u64;
+                        Poll::Ready(Some(Ok(Frame::data(chunk))))
+                    }
+                    Some(Err(outcome)) => {
+                        this.finish(outcome);
+                        Poll::Ready(Some(Err(Broken)))
+                    }
+                    None => {
+                        let outcome = stream.outcome();
+                        this.finish(outcome);
+                        Poll::Ready(None)
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Whole { bytes, .. } => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}

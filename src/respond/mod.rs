@@ -1,0 +1,12 @@
+//! The way out: answers whole or as streams, rejections from one table, what owners are learned on the way.
+
+pub mod answer;
+pub mod body;
+pub mod learn;
+pub mod reject;
+pub mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use body::Body;
+pub use reject::Reject;

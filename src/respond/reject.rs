@@ -1,0 +1,390 @@
+//! The one table from an error of a stage to the answer that a caller gets.
+//!
+//! Four decisions for each reason, each in a `match` without a wildcard: the HTTP status, the JSON-RPC code, the text for
+//! outside, whether the caller may try again. The texts are fixed: nothing of a token, an address or an agent's body leaves.
+//!
+//! What any A2A server would answer as a JSON-RPC error goes out with HTTP 200, as those servers do (the official clients
+//! read the body only then); what is about HTTP, the caller or the way to the agent has its own status.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde_json::json;
+
+use super::body::{Body, Held};
+use crate::a2a::{Generation, RpcId, jsonrpc};
+use crate::observe::{Outcome, Reason};
+use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
+
+/// How the caller wants to read an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// JSON-RPC 2.0, with the request's id where it could be read.
+    JsonRpc(RpcId),
+    /// AIP-193, for requests that are no call.
+    Plain,
+}
+
+/// An answer that the gateway makes itself.
+#[derive(Clone, Debug)]
+pub struct Reject {
+    pub reason: Reason,
+    headers: HeaderMap,
+    /// `error.data`, or `details` in the plain form.
+    details: Option<serde_json::Value>,
+    id: Option<RpcId>,
+}
+
+impl Reject {
+    pub fn new(reason: Reason) -> Self {
+        Self { reason, headers: HeaderMap::new(), details: None, id: None }
+    }
+
+    pub fn with_id(mut self, id: RpcId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    pub fn allowing(mut self, methods: &'static str) -> Self {
+        self.headers.insert(header::ALLOW, HeaderValue::from_static(methods));
+        self
+    }
+
+    /// Names what is served, in the ErrorInfo that 1.0 defines (A2A 1.0 §9.5).
+    pub fn serving(mut self, served: &[Generation]) -> Self {
+        let versions: Vec<&str> = served.iter().map(|generation| generation.as_str()).collect();
+        self.details = Some(json!([{
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": "VERSION_NOT_SUPPORTED",
+            "domain": "a2a-protocol.org",
+            "metadata": { "supportedVersions": versions.join(",") },
+        }]));
+        self
+    }
+
+    pub fn response(self, form: Form, mut held: Held) -> Response<Body> {
+        let status = status(self.reason);
+        let code = code(self.reason);
+        let text = text(self.reason);
+        let id = match (&self.id, form) {
+            (Some(id), _) | (None, Form::JsonRpc(id)) => Some(id.clone()),
+            (None, Form::Plain) => None,
+        };
+        let bytes = match id {
+            Some(id) => jsonrpc::write_error(&id, code, text, self.details.as_ref()),
+            None => Bytes::from(
+                json!({ "error": {
+                    "code": status.as_u16(),
+                    "status": canonical(status),
+                    "message": text,
+                    "details": self.details.unwrap_or_else(|| json!([{
+                        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                        "reason": self.reason.as_str().to_ascii_uppercase(),
+                        "domain": "a2a-gateway",
+                    }])),
+                }})
+                .to_string(),
+            ),
+        };
+        held.record.status = status.as_u16();
+        let request_id = held.record.id.header();
+        let outcome = Outcome::Rejected(self.reason);
+        let head = held.record.method == http::Method::HEAD;
+        let length = bytes.len();
+        let mut response = Response::new(Body::whole(if head { Bytes::new() } else { bytes }, outcome, held));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        *headers = self.headers;
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(hygiene::X_REQUEST_ID, request_id);
+        if head {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        if let Some(seconds) = retry_after(self.reason)
+            && !headers.contains_key(header::RETRY_AFTER)
+        {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if closes(self.reason) {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+pub fn status(reason: Reason) -> StatusCode {
+    match reason {
+        Reason::BadHead | Reason::BodyMalformed => StatusCode::BAD_REQUEST,
+        Reason::TargetTooLong => StatusCode::URI_TOO_LONG,
+        Reason::HeaderTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        Reason::HeaderTimeout | Reason::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+        Reason::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Reason::NoRoute => StatusCode::NOT_FOUND,
+        Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Reason::Forbidden => StatusCode::FORBIDDEN,
+        Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Reason::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Reason::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Reason::ParseError
+        | Reason::Batch
+        | Reason::Notification
+        | Reason::InvalidRequest
+        | Reason::UnknownMethod
+        | Reason::InvalidParams
+        | Reason::OwnersDiffer
+        | Reason::ExtendedCardNotConfigured
+        | Reason::VersionNotSupported => StatusCode::OK,
+        Reason::AuthenticationUnavailable
+        | Reason::AgentNotReady
+        | Reason::OwnerUnavailable
+        | Reason::UpstreamBusy => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::UpstreamConnect
+        | Reason::UpstreamClosed
+        | Reason::UpstreamBadAnswer
+        | Reason::UpstreamAnswerTooLarge
+        | Reason::UpstreamRefused => StatusCode::BAD_GATEWAY,
+        Reason::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+        Reason::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// JSON-RPC and A2A codes where the protocol has one; otherwise `-31000` less the HTTP status, outside the range that
+/// JSON-RPC reserves (-32768 to -32000).
+pub fn code(reason: Reason) -> i64 {
+    match reason {
+        Reason::ParseError => -32700,
+        Reason::Batch | Reason::Notification | Reason::InvalidRequest => -32600,
+        Reason::UnknownMethod => -32601,
+        Reason::InvalidParams | Reason::OwnersDiffer => -32602,
+        Reason::Internal => -32603,
+        Reason::UnsupportedMediaType => -32005,
+        Reason::UpstreamBadAnswer => -32006,
+        Reason::ExtendedCardNotConfigured => -32007,
+        Reason::VersionNotSupported => -32009,
+        Reason::BadHead
+        | Reason::TargetTooLong
+        | Reason::HeaderTooLarge
+        | Reason::HeaderTimeout
+        | Reason::MethodNotAllowed
+        | Reason::NoRoute
+        | Reason::Unauthenticated
+        | Reason::Forbidden
+        | Reason::AuthenticationUnavailable
+        | Reason::RateLimited
+        | Reason::BodyTooLarge
+        | Reason::BodyTimeout
+        | Reason::BodyMalformed
+        | Reason::AgentNotReady
+        | Reason::OwnerUnavailable
+        | Reason::UpstreamConnect
+        | Reason::UpstreamBusy
+        | Reason::UpstreamTimeout
+        | Reason::UpstreamClosed
+        | Reason::UpstreamAnswerTooLarge
+        | Reason::UpstreamRefused => -31000 - i64::from(status(reason).as_u16()),
+    }
+}
+
+/// What a caller may read; see `deploy/README.md` for what an operator does about it.
+pub fn text(reason: Reason) -> &'static str {
+    match reason {
+        Reason::BadHead => "The request head is malformed",
+        Reason::TargetTooLong => "The request target is too long",
+        Reason::HeaderTooLarge => "The request header section is too large",
+        Reason::HeaderTimeout => "The request header did not arrive in time",
+        Reason::MethodNotAllowed => "The HTTP method is not allowed here",
+        Reason::NoRoute => "No agent is served at this address",
+        Reason::Unauthenticated => "Authentication is required",
+        Reason::Forbidden => "The credential lacks a required scope",
+        Reason::AuthenticationUnavailable => "Credentials cannot be verified at the moment",
+        Reason::RateLimited => "Too many requests",
+        Reason::BodyTooLarge => "The request body is too large",
+        Reason::BodyTimeout => "The request body did not arrive in time",
+        Reason::BodyMalformed => "The request body is malformed",
+        Reason::UnsupportedMediaType => "The request body must be application/json",
+        Reason::ParseError => "Invalid JSON payload",
+        Reason::Batch => "Batch requests are not supported",
+        Reason::Notification => "A request id is required",
+        Reason::InvalidRequest => "Request payload validation error",
+        Reason::UnknownMethod => "Method not found",
+        Reason::InvalidParams => "Invalid parameters",
+        Reason::VersionNotSupported => "The A2A version is not supported by this agent",
+        Reason::OwnersDiffer => "The task and the context do not belong together",
+        Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
+        Reason::AgentNotReady => "The agent is not available at the moment",
+        Reason::OwnerUnavailable => "The agent that holds this task is not available at the moment",
+        Reason::UpstreamConnect => "The agent cannot be reached",
+        Reason::UpstreamBusy => "The agent is busy",
+        Reason::UpstreamTimeout => "The agent did not answer in time",
+        Reason::UpstreamClosed => "The agent closed the connection before its answer was whole",
+        Reason::UpstreamBadAnswer => "The agent sent an invalid answer",
+        Reason::UpstreamAnswerTooLarge => "The agent's answer is too large",
+        Reason::UpstreamRefused => "The agent refused the gateway",
+        Reason::Internal => "Internal error",
+    }
+}
+
+/// Seconds after which another try may go better.
+pub fn retry_after(reason: Reason) -> Option<u32> {
+    match reason {
+        Reason::RateLimited | Reason::UpstreamBusy => Some(1),
+        Reason::AuthenticationUnavailable
+        | Reason::AgentNotReady
+        | Reason::OwnerUnavailable
+        | Reason::UpstreamConnect => Some(5),
+        Reason::BadHead
+        | Reason::TargetTooLong
+        | Reason::HeaderTooLarge
+        | Reason::HeaderTimeout
+        | Reason::MethodNotAllowed
+        | Reason::NoRoute
+        | Reason::Unauthenticated
+        | Reason::Forbidden
+        | Reason::BodyTooLarge
+        | Reason::BodyTimeout
+        | Reason::BodyMalformed
+        | Reason::UnsupportedMediaType
+        | Reason::ParseError
+        | Reason::Batch
+        | Reason::Notification
+        | Reason::InvalidRequest
+        | Reason::UnknownMethod
+        | Reason::InvalidParams
+        | Reason::VersionNotSupported
+        | Reason::OwnersDiffer
+        | Reason::ExtendedCardNotConfigured
+        | Reason::UpstreamTimeout
+        | Reason::UpstreamClosed
+        | Reason::UpstreamBadAnswer
+        | Reason::UpstreamAnswerTooLarge
+        | Reason::UpstreamRefused
+        | Reason::Internal => None,
+    }
+}
+
+/// After these, what else the connection carries cannot be trusted or is not worth reading.
+fn closes(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::BadHead
+            | Reason::TargetTooLong
+            | Reason::HeaderTooLarge
+            | Reason::HeaderTimeout
+            | Reason::BodyTooLarge
+            | Reason::BodyTimeout
+            | Reason::BodyMalformed
+    )
+}
+
+fn canonical(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 | 405 | 408 | 413 | 414 | 415 | 431 => "INVALID_ARGUMENT",
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        429 => "RESOURCE_EXHAUSTED",
+        502 | 503 => "UNAVAILABLE",
+        504 => "DEADLINE_EXCEEDED",
+        _ => "INTERNAL",
+    }
+}
+
+impl From<hygiene::Error> for Reject {
+    fn from(error: hygiene::Error) -> Self {
+        match error {
+            hygiene::Error::Method => {
+                Self::new(Reason::MethodNotAllowed).allowing("GET, HEAD, POST, DELETE, OPTIONS")
+            }
+            hygiene::Error::Host | hygiene::Error::Target | hygiene::Error::Field | hygiene::Error::Version => {
+                Self::new(Reason::BadHead)
+            }
+        }
+    }
+}
+
+impl From<route::Error> for Reject {
+    fn from(error: route::Error) -> Self {
+        match error {
+            route::Error::NoAgent | route::Error::NoPlace => Self::new(Reason::NoRoute),
+        }
+    }
+}
+
+impl From<&authenticate::Error> for Reject {
+    fn from(error: &authenticate::Error) -> Self {
+        let reason = match error {
+            authenticate::Error::Missing { .. } | authenticate::Error::Invalid { .. } => Reason::Unauthenticated,
+            authenticate::Error::MissingScope { .. } => Reason::Forbidden,
+            authenticate::Error::Unavailable { .. } => Reason::AuthenticationUnavailable,
+        };
+        let mut reject = Self::new(reason);
+        for challenge in error.challenges() {
+            reject.headers.append(header::WWW_AUTHENTICATE, challenge.clone());
+        }
+        reject
+    }
+}
+
+impl From<&ratelimit::Limited> for Reject {
+    fn from(limited: &ratelimit::Limited) -> Self {
+        let mut reject = Self::new(Reason::RateLimited);
+        limited.headers(&mut reject.headers);
+        reject
+    }
+}
+
+impl From<&parse::Error> for Reject {
+    fn from(error: &parse::Error) -> Self {
+        match error {
+            parse::Error::MediaType => Self::new(Reason::UnsupportedMediaType),
+            parse::Error::Body(body::Error::TooLarge(_)) => Self::new(Reason::BodyTooLarge),
+            parse::Error::Body(body::Error::Stalled) => Self::new(Reason::BodyTimeout),
+            parse::Error::Body(body::Error::Broken(_)) => Self::new(Reason::BodyMalformed),
+            parse::Error::Request(error) => {
+                let reason = match error.kind {
+                    jsonrpc::RequestErrorKind::Json(_) => Reason::ParseError,
+                    jsonrpc::RequestErrorKind::Batch => Reason::Batch,
+                    jsonrpc::RequestErrorKind::Notification => Reason::Notification,
+                    jsonrpc::RequestErrorKind::InvalidRequest => Reason::InvalidRequest,
+                    jsonrpc::RequestErrorKind::UnknownMethod => Reason::UnknownMethod,
+                    jsonrpc::RequestErrorKind::InvalidParams => Reason::InvalidParams,
+                };
+                Self::new(reason).with_id(error.id.clone().unwrap_or_else(RpcId::null))
+            }
+        }
+    }
+}
+
+impl From<authorize::Error> for Reject {
+    fn from(error: authorize::Error) -> Self {
+        match error {
+            authorize::Error::Version => Self::new(Reason::VersionNotSupported),
+        }
+    }
+}
+
+impl From<balance::Error> for Reject {
+    fn from(error: balance::Error) -> Self {
+        match error {
+            balance::Error::OwnerGone => Self::new(Reason::OwnerUnavailable),
+            balance::Error::NoneLeft => Self::new(Reason::UpstreamConnect),
+        }
+    }
+}
+
+impl From<&upstream::Error> for Reject {
+    fn from(error: &upstream::Error) -> Self {
+        Self::new(match error {
+            upstream::Error::Connect { .. } => Reason::UpstreamConnect,
+            upstream::Error::Busy { .. } => Reason::UpstreamBusy,
+            upstream::Error::FirstByte { .. } => Reason::UpstreamTimeout,
+            upstream::Error::Closed { .. } => Reason::UpstreamClosed,
+            upstream::Error::Broken { .. } => Reason::UpstreamBadAnswer,
+            upstream::Error::Body { source, .. } => match source {
+                body::Error::TooLarge(_) => Reason::UpstreamAnswerTooLarge,
+                body::Error::Stalled => Reason::UpstreamTimeout,
+                body::Error::Broken(_) => Reason::UpstreamClosed,
+            },
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! An agent's event stream on its way to the caller: bytes untouched, event by event, learned from as they pass.
+//!
+//! Nothing that could reveal a task leaves before its owner is recorded: until the first event is whole, and its task
+//! learned, the bytes of an unfinished event wait here (bounded by `event_bytes`). After that every byte goes on as it
+//! came; what is ready at once goes on as one chunk.
+//!
+//! The end is as clean as the agent's: a connection that breaks, a stream that stops inside an event, silence past the
+//! idle timeout and the drain deadline all end as `Broken`. A caller who leaves drops this, and with it the agent's
+//! stream; the task goes on (A2A 1.0 §3.1.6).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use super::learn::{self, Learner};
+use crate::a2a::sse::{Content, Scanner};
+use crate::a2a::{Call, json, jsonrpc};
+use crate::balance::Selected;
+use crate::drain::Drain;
+use crate::observe::{Outcome, Record};
+use crate::upstream::Lease;
+
+/// What is collected of a burst before it goes on: enough that a write costs little per event, little enough to hold.
+const BURST_BYTES: usize = 32 * 1024;
+
+pub struct EventStream {
+    body: Incoming,
+    lease: Option<Lease>,
+    _selected: Selected,
+    call: Arc<Call>,
+    learner: Learner,
+    limits: json::Limits,
+    scanner: Scanner,
+    /// Bytes that wait for the first event to be whole.
+    held: BytesMut,
+    first_seen: bool,
+    saw_error: bool,
+    ended: Option<Result<(), Outcome>>,
+    idle: Option<Idle>,
+    deadline: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+struct Idle {
+    most: Duration,
+    sleep: Pin<Box<Sleep>>,
+}
+
+pub struct Settings<'a> {
+    pub event_bytes: usize,
+    pub idle: Option<Duration>,
+    pub limits: json::Limits,
+    pub drain: &'a Drain,
+}
+
+impl EventStream {
+    pub fn new(
+        body: Incoming,
+        lease: Lease,
+        selected: Selected,
+        call: Arc<Call>,
+        learner: Learner,
+        settings: &Settings<'_>,
+    ) -> Self {
+        Self {
+            body,
+            lease: Some(lease),
+            _selected: selected,
+            call,
+            learner,
+            limits: settings.limits,
+            scanner: Scanner::new(settings.event_bytes),
+            held: BytesMut::new(),
+            first_seen: false,
+            saw_error: false,
+            ended: None,
+            idle: settings.idle.map(|most| Idle { most, sleep: Box::pin(tokio::time::sleep(most)) }),
+            deadline: Box::pin(settings.drain.deadline_owned()),
+        }
+    }
+
+    /// How a cleanly ended stream is recorded.
+    pub fn outcome(&self) -> Outcome {
+        if self.saw_error { Outcome::AgentError } else { Outcome::Ok }
+    }
+
+    /// The next bytes for the caller; an error is an end that must not look like one.
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Option<Result<Bytes, Outcome>>> {
+        let mut ready = Burst::default();
+        while self.ended.is_none() && ready.size < BURST_BYTES {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers of an agent stay here.
+                    if let Ok(data) = frame.into_data() {
+                        self.touch();
+                        if let Some(pass) = self.follow(data, record) {
+                            ready.push(pass);
+                        }
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    tracing::debug!(endpoint = &*self.learner.endpoint, %error, "the agent's stream broke off");
+                    self.ended = Some(Err(Outcome::StreamBroken));
+                }
+                Poll::Ready(None) => self.end(),
+                Poll::Pending => break,
+            }
+        }
+        if let Some(bytes) = ready.take() {
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+        match self.ended {
+            Some(Ok(())) => return Poll::Ready(None),
+            Some(Err(outcome)) => {
+                self.lease = None;
+                return Poll::Ready(Some(Err(outcome)));
+            }
+            None => {}
+        }
+        if self.deadline.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(Outcome::Drained)));
+        }
+        if let Some(idle) = &mut self.idle
+            && idle.sleep.as_mut().poll(cx).is_ready()
+        {
+            tracing::debug!(endpoint = &*self.learner.endpoint, "the agent's stream was silent for too long");
+            return Poll::Ready(Some(Err(Outcome::StreamBroken)));
+        }
+        Poll::Pending
+    }
+
+    fn end(&mut self) {
+        if self.scanner.has_partial() || !self.held.is_empty() {
+            self.ended = Some(Err(Outcome::StreamBroken));
+            return;
+        }
+        self.ended = Some(Ok(()));
+        if let Some(lease) = self.lease.take() {
+            lease.give_back();
+        }
+    }
+
+    /// Scans a chunk; gives what may go on now.
+    fn follow(&mut self, chunk: Bytes, record: &mut Record) -> Option<Bytes> {
+        let mut at = 0;
+        let mut whole_event = false;
+        while let Some(event) = self.scanner.next(&chunk, &mut at) {
+            match event.content {
+                Content::Data { data, .. } => {
+                    whole_event = true;
+                    record.event_passed();
+                    match jsonrpc::read_answer(data, self.call.generation, self.call.operation, self.limits) {
+                        Ok(answer) => {
+                            self.saw_error |= answer.error.is_some();
+                            learn::note(record, &answer.revealed);
+                            self.learner.learn(&answer.revealed);
+                        }
+                        Err(error) => {
+                            tracing::debug!(endpoint = &*self.learner.endpoint, %error, "an event cannot be read");
+                        }
+                    }
+                }
+                // What could not be learned from must not reveal a task; later events have revealed theirs before.
+                Content::TooLarge if !self.first_seen && !whole_event => {
+                    self.ended = Some(Err(Outcome::StreamBroken));
+                    self.held = BytesMut::new();
+                    return None;
+                }
+                Content::TooLarge => {}
+            }
+        }
+        self.first_seen |= whole_event;
+        if self.first_seen || !self.scanner.has_partial() {
+            if self.held.is_empty() {
+                return Some(chunk);
+            }
+            self.held.extend_from_slice(&chunk);
+            return Some(std::mem::take(&mut self.held).freeze());
+        }
+        self.held.extend_from_slice(&chunk);
+        None
+    }
+
+    fn touch(&mut self) {
+        if let Some(idle) = &mut self.idle {
+            idle.sleep.as_mut().reset(Instant::now() + idle.most);
+        }
+    }
+}
+
+/// One chunk as it came, or several joined.
+#[derive(Default)]
+struct Burst {
+    first: Option<Bytes>,
+    joined: Option<BytesMut>,
+    size: usize,
+}
+
+impl Burst {
+    fn push(&mut self, bytes: Bytes) {
+        self.size += bytes.len();
+        match (&mut self.first, &mut self.joined) {
+            (None, None) => self.first = Some(bytes),
+            (Some(first), None) => {
+                let mut joined = BytesMut::with_capacity(first.len() + bytes.len());
+                joined.extend_from_slice(first);
+                joined.extend_from_slice(&bytes);
+                self.joined = Some(joined);
+            }
+            (_, Some(joined)) => joined.extend_from_slice(&bytes),
+        }
+    }
+
+    fn take(self) -> Option<Bytes> {
+        self.joined.map(BytesMut::freeze).or(self.first)
+    }
+}

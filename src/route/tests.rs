@@ -1,0 +1,49 @@
+use super::*;
+
+fn routes(paths: &[&str], hosts: &[&str]) -> Routes {
+    let mut routes = Routes::default();
+    let agents: Vec<AgentRoute> = paths
+        .iter()
+        .map(|path| AgentRoute::Path((*path).to_owned()))
+        .chain(hosts.iter().map(|host| AgentRoute::Host((*host).to_owned())))
+        .collect();
+    routes.fill(&agents);
+    routes
+}
+
+fn check(paths: &[&str], hosts: &[&str], host: &str, path: &str, expected: Result<(usize, Place), Error>) {
+    let found = routes(paths, hosts).select(path, || Some(host.to_owned()));
+    let expected = expected.map(|(agent, place)| RouteMatch { agent: AgentIndex(agent), place });
+    assert_eq!(found, expected, "{host} {path} over {paths:?} {hosts:?}");
+}
+
+#[test]
+fn paths_select_the_agent_and_the_place() {
+    let paths = ["/agents/maps", "/agents/maps/deep", ""];
+    check(&paths, &[], "x", "/agents/maps", Ok((0, Place::Rpc)));
+    check(&paths, &[], "x", "/agents/maps/", Ok((0, Place::Rpc)));
+    check(&paths, &[], "x", "/agents/maps/.well-known/agent-card.json", Ok((0, Place::Card)));
+    check(&paths, &[], "x", "/agents/maps/.well-known/agent.json", Ok((0, Place::Card)));
+    check(&paths, &[], "x", "/agents/maps/deep", Ok((1, Place::Rpc)));
+    check(&paths, &[], "x", "/", Ok((2, Place::Rpc)));
+    check(&paths, &[], "x", "/.well-known/agent-card.json", Ok((2, Place::Card)));
+}
+
+#[test]
+fn what_is_no_place_is_refused() {
+    let paths = ["/agents/maps"];
+    check(&paths, &[], "x", "/agents/maps/other", Err(Error::NoPlace));
+    check(&paths, &[], "x", "/agents/mapsandmore", Err(Error::NoAgent));
+    check(&paths, &[], "x", "/agents/Maps", Err(Error::NoAgent));
+    check(&paths, &[], "x", "/", Err(Error::NoAgent));
+    check(&paths, &[], "x", "/agents", Err(Error::NoAgent));
+}
+
+#[test]
+fn hosts_come_before_paths() {
+    let (paths, hosts) = (["/agents/maps"], ["maps.example.com"]);
+    check(&paths, &hosts, "maps.example.com", "/", Ok((1, Place::Rpc)));
+    check(&paths, &hosts, "maps.example.com", "/.well-known/agent-card.json", Ok((1, Place::Card)));
+    check(&paths, &hosts, "maps.example.com", "/agents/maps", Err(Error::NoPlace));
+    check(&paths, &hosts, "other.example.com", "/agents/maps", Ok((0, Place::Rpc)));
+}

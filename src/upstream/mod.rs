@@ -1,0 +1,285 @@
+//! Calling agents: connections, timeouts, what may be tried again.
+//!
+//! A call needs a `Permit`. A send that was written is never sent twice (A2A sends are not idempotent): another try
+//! happens only when hyper gives the request back unwritten, when connecting failed, or for reads.
+//!
+//! Streams have connections of their own: an event stream holds its connection for minutes, with smaller buffers, and over
+//! HTTP/2 one slow reader of small events could cost every stream of the connection.
+
+mod connect;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Uri, header, request};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use crate::a2a::Operation;
+use crate::authenticate::CredentialPlaces;
+use crate::authorize::Permit;
+use crate::balance::{Endpoint, Endpoints, Selected};
+use crate::config::{self, Problem, UpstreamCredential};
+use crate::drain::Drain;
+use crate::http::{body, hygiene};
+use crate::observe::AgentMetrics;
+
+pub use pool::Lease;
+use pool::{Class, Pool};
+
+/// The pools of one agent's endpoints and how its calls are made.
+pub struct Upstream {
+    pools: Vec<Arc<Pool>>,
+    credential: Option<(header::HeaderName, HeaderValue)>,
+    first_byte: Duration,
+    send: Option<Duration>,
+    answer: body::Bounds,
+    metrics: Arc<AgentMetrics>,
+}
+
+/// The request towards the agent, but for what depends on the endpoint.
+pub struct Outgoing {
+    /// Without `Host`, `Content-Length` and the agent's credential.
+    pub headers: http::HeaderMap,
+    /// Added to the endpoint's own query.
+    pub query: Option<String>,
+    pub body: Bytes,
+}
+
+/// The head of an agent's answer, with what is to come.
+pub struct Answer {
+    pub parts: http::response::Parts,
+    pub body: Incoming,
+    /// The connection; given back when the body has ended, closed when dropped before.
+    pub lease: Lease,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot connect to {endpoint}")]
+    Connect {
+        endpoint: Arc<str>,
+        #[source]
+        source: connect::Error,
+    },
+    #[error("all {most} connections to {endpoint} are in use")]
+    Busy { endpoint: Arc<str>, most: usize },
+    #[error("{endpoint} did not begin its answer in time")]
+    FirstByte { endpoint: Arc<str> },
+    #[error("{endpoint} closed the connection before its answer was whole")]
+    Closed {
+        endpoint: Arc<str>,
+        /// Nothing of the request was written.
+        unwritten: bool,
+        #[source]
+        source: hyper::Error,
+    },
+    #[error("{endpoint} sent a broken answer")]
+    Broken {
+        endpoint: Arc<str>,
+        #[source]
+        source: hyper::Error,
+    },
+    #[error("cannot read the answer of {endpoint}")]
+    Body {
+        endpoint: Arc<str>,
+        #[source]
+        source: body::Error,
+    },
+}
+
+impl Error {
+    /// The agent cannot have seen the request.
+    pub fn nothing_happened(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Busy { .. } | Self::Closed { unwritten: true, .. } => true,
+            Self::Closed { unwritten: false, .. }
+            | Self::FirstByte { .. }
+            | Self::Broken { .. }
+            | Self::Body { .. } => false,
+        }
+    }
+}
+
+impl Upstream {
+    /// `key` is the place in the configuration, for problems (`agents[0].upstream`).
+    pub fn build(
+        config: &config::Upstream,
+        endpoints: &Endpoints,
+        key: &str,
+        drain: &Drain,
+        metrics: &Arc<AgentMetrics>,
+    ) -> Result<Self, Vec<Problem>> {
+        let connector = Arc::new(connect::Connector::build(config, key)?);
+        let pools = endpoints
+            .all()
+            .iter()
+            .map(|endpoint| Pool::new(endpoint.clone(), connector.clone(), config, drain, metrics))
+            .collect();
+        Ok(Self {
+            pools,
+            credential: credential(config.credential.as_ref(), key).map_err(|problem| vec![problem])?,
+            first_byte: config.first_byte_timeout,
+            send: config.send_timeout,
+            answer: body::Bounds { bytes: config.answer_bytes, idle: Some(config.idle_timeout), whole: None },
+            metrics: metrics.clone(),
+        })
+    }
+
+    /// What the agent is shown on every request.
+    pub fn credential(&self) -> Option<&(header::HeaderName, HeaderValue)> {
+        self.credential.as_ref()
+    }
+
+    /// Drops connections that idled too long.
+    pub fn start(&self, drain: &Drain) {
+        for pool in &self.pools {
+            drain.service(pool.clone().sweep());
+        }
+    }
+
+    /// Sends a call to the selected endpoint and waits for the head of the answer.
+    pub async fn send(&self, permit: &Permit, selected: &Selected, outgoing: &Outgoing) -> Result<Answer, Error> {
+        let operation = permit.call().operation;
+        let patience = match operation {
+            Operation::Send | Operation::Stream | Operation::Subscribe => self.send,
+            Operation::Get
+            | Operation::List
+            | Operation::Cancel
+            | Operation::PushCreate
+            | Operation::PushGet
+            | Operation::PushList
+            | Operation::PushDelete
+            | Operation::ExtendedCard => Some(self.first_byte),
+        };
+        let class = if operation.streams() { Class::Stream } else { Class::Unary };
+        let mut repeatable = operation.is_read();
+        loop {
+            let exchange = self.exchange(selected.endpoint(), class, outgoing);
+            let sent = match patience {
+                // Connecting has its own bound; this one is about the agent's silence.
+                Some(patience) => tokio::time::timeout(patience, exchange)
+                    .await
+                    .unwrap_or_else(|_| Err(Error::FirstByte { endpoint: selected.endpoint().url.clone() })),
+                None => exchange.await,
+            };
+            match sent {
+                // A read on a connection that died: once more, on a new one.
+                Err(Error::Closed { .. }) if repeatable => {
+                    repeatable = false;
+                    self.metrics.upstream_retries.inc();
+                }
+                sent => return sent,
+            }
+        }
+    }
+
+    /// Reads an answer that is not a stream, to its end, and gives the connection back.
+    pub async fn whole(&self, answer: Answer, endpoint: &Endpoint) -> Result<(http::response::Parts, Bytes), Error> {
+        let Answer { parts, body, lease } = answer;
+        let bytes = body::read_whole(body, self.answer)
+            .await
+            .map_err(|source| Error::Body { endpoint: endpoint.url.clone(), source })?;
+        lease.give_back();
+        Ok((parts, bytes))
+    }
+
+    async fn exchange(&self, endpoint: &Endpoint, class: Class, outgoing: &Outgoing) -> Result<Answer, Error> {
+        let pool = self.pools.get(endpoint.index).ok_or_else(|| Error::Busy { endpoint: endpoint.url.clone(), most: 0 })?;
+        let mut request = self.request(endpoint, outgoing);
+        loop {
+            let mut lease = pool.lease(class).await?;
+            let reused = lease.reused();
+            match lease.send(request).await {
+                Ok(response) => {
+                    let (parts, body) = response.into_parts();
+                    return Ok(Answer { parts, body, lease });
+                }
+                Err(mut failed) => match failed.take_message() {
+                    // The connection ended while it idled: the request comes back unwritten.
+                    Some(unwritten) if reused => {
+                        self.metrics.upstream_retries.inc();
+                        request = unwritten;
+                    }
+                    unwritten => {
+                        let (endpoint, unwritten) = (endpoint.url.clone(), unwritten.is_some());
+                        let source = failed.into_error();
+                        return Err(if source.is_parse() || source.is_parse_too_large() {
+                            Error::Broken { endpoint, source }
+                        } else {
+                            Error::Closed { endpoint, unwritten, source }
+                        });
+                    }
+                },
+            }
+        }
+    }
+
+    fn request(&self, endpoint: &Endpoint, outgoing: &Outgoing) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(outgoing.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = target(&endpoint.uri, outgoing.query.as_deref());
+        let mut headers = outgoing.headers.clone();
+        if let Some(authority) = endpoint.uri.authority() {
+            headers.insert(header::HOST, hygiene::value(authority.as_str()));
+        }
+        if let Some((name, value)) = &self.credential {
+            headers.insert(name, value.clone());
+        }
+        *request.headers_mut() = headers;
+        request
+    }
+}
+
+/// The endpoint's URL with the caller's query behind its own. The pool cuts it to the form that the connection needs.
+fn target(endpoint: &Uri, query: Option<&str>) -> Uri {
+    let Some(query) = query else { return endpoint.clone() };
+    let joined = match endpoint.query() {
+        Some(own) => format!("{}?{own}&{query}", endpoint.path()),
+        None => format!("{}?{query}", endpoint.path()),
+    };
+    let mut parts = endpoint.clone().into_parts();
+    if let Ok(joined) = joined.parse() {
+        parts.path_and_query = Some(joined);
+    }
+    Uri::from_parts(parts).unwrap_or_else(|_| endpoint.clone())
+}
+
+fn credential(
+    credential: Option<&UpstreamCredential>,
+    key: &str,
+) -> Result<Option<(header::HeaderName, HeaderValue)>, Problem> {
+    use base64::Engine as _;
+    let (name, text) = match credential {
+        None => return Ok(None),
+        Some(UpstreamCredential::Header { name, value }) => (name.clone(), value.expose().clone()),
+        Some(UpstreamCredential::Bearer(token)) => (header::AUTHORIZATION, format!("Bearer {}", token.expose())),
+        Some(UpstreamCredential::Basic { username, password }) => {
+            let pair = format!("{username}:{}", password.expose());
+            let coded = base64::engine::general_purpose::STANDARD.encode(pair);
+            (header::AUTHORIZATION, format!("Basic {coded}"))
+        }
+    };
+    let mut value = HeaderValue::from_str(&text)
+        .map_err(|_| Problem::new(format!("{key}.credential"), "has characters that a header cannot carry"))?;
+    value.set_sensitive(true);
+    Ok(Some((name, value)))
+}
+
+/// The caller's head as it goes on: clean, without its credentials unless there are no `places` to strip.
+pub fn outgoing(parts: &request::Parts, places: Option<&CredentialPlaces>, body: Bytes) -> Outgoing {
+    let mut headers = hygiene::forwarded(&parts.headers);
+    let mut query = parts.uri.query().map(Cow::Borrowed);
+    if let Some(places) = places {
+        places.strip_headers(&mut headers);
+        // A credential for another scheme than the configured ones is one all the same.
+        headers.remove(header::AUTHORIZATION);
+        query = parts.uri.query().map(|query| places.strip_query(query));
+    }
+    Outgoing { headers, query: query.and_then(|query| hygiene::forwarded_query(&query)), body }
+}
