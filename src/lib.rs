@@ -11,7 +11,6 @@ pub mod drain;
 //
 pub mod observe;
 //
-pub mod listener;
 //
 pub mod tls;
 //
@@ -27,20 +26,13 @@ pub mod ratelimit;
 //
 pub mod parse;
 //
-pub mod affinity;
 //
 pub mod balance;
 //
-pub mod upstream;
 //
 pub mod card;
 //
-pub mod respond;
 //
-pub mod pipeline;
 //
-pub mod admin;
 //
-pub mod app;
 //
-pub mod demo;

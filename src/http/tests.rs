@@ -1,1 +1,278 @@
+use std::net::IpAddr;
+use std::time::Duration;
 
+use http::{HeaderMap, HeaderValue, Request, request};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+use super::framing::{Bounds, Guard, Refusal};
+use super::{forwarded, hygiene};
+use crate::observe::Reason;
+
+const BOUNDS: Bounds =
+    Bounds { header_bytes: 512, header_fields: 8, target_bytes: 64, header_timeout: Duration::from_secs(5) };
+
+/// What comes out of the guard when `input` goes in, cut into pieces of `step` bytes.
+async fn guarded(input: &[u8], step: usize) -> (Vec<u8>, Refusal) {
+    let (mut caller, ours) = duplex(64);
+    let refusal = Refusal::default();
+    let mut guard = Guard::new(ours, BOUNDS, refusal.clone());
+    let pieces: Vec<Vec<u8>> = input.chunks(step).map(<[u8]>::to_vec).collect();
+    let writer = async move {
+        for piece in pieces {
+            // The guard stops reading once it refused.
+            if tokio::time::timeout(Duration::from_millis(50), caller.write_all(&piece)).await.is_err() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(caller);
+    };
+    let reader = async {
+        let mut out = Vec::new();
+        let mut buffer = [0; 100];
+        loop {
+            let read = tokio::time::timeout(Duration::from_millis(200), guard.read(&mut buffer)).await;
+            match read {
+                Ok(Ok(0)) | Err(_) => return out,
+                Ok(Ok(count)) => out.extend_from_slice(&buffer[..count]),
+                Ok(Err(error)) => panic!("{error}"),
+            }
+        }
+    };
+    let ((), out) = tokio::join!(writer, reader);
+    (out, refusal)
+}
+
+fn refused(refusal: &Refusal) -> Option<Reason> {
+    let (parts, ()) = Request::builder()
+        .header("host", "refused")
+        .header("content-length", "0")
+        .body(())
+        .expect("valid")
+        .into_parts();
+    refusal.of(&parts)
+}
+
+async fn passes(input: &str) {
+    for step in [1, 2, 3, 7, 64, 4096] {
+        let (out, refusal) = guarded(input.as_bytes(), step).await;
+        assert_eq!(refused(&refusal), None, "step {step}: {input:?}");
+        assert_eq!(String::from_utf8_lossy(&out), input, "step {step}");
+    }
+}
+
+async fn refuses(input: &str, reason: Reason) {
+    for step in [1, 3, 4096] {
+        let (out, refusal) = guarded(input.as_bytes(), step).await;
+        assert_eq!(refused(&refusal), Some(reason), "step {step}: {input:?}");
+        if reason != Reason::BodyMalformed {
+            let text = String::from_utf8_lossy(&out);
+            assert!(text.contains("host: refused"), "step {step}: hyper gets the harmless head: {text:?}");
+            assert!(!text.contains("/evil"), "step {step}: nothing of the refused head gets through: {text:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn clean_messages_pass_untouched_however_they_are_cut() {
+    passes("GET /a HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    passes("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").await;
+    passes("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n").await;
+    passes("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\nA;x=1\r\n0123456789\r\n0\r\nT: 1\r\n\r\n").await;
+}
+
+#[tokio::test]
+async fn the_next_head_is_found_behind_every_kind_of_body() {
+    passes(
+        "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhelloPOST /b HTTP/1.1\r\nHost: a\r\n\
+         Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nGET /c HTTP/1.1\r\nHost: a\r\n\r\n",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_two_readers_could_read_differently_is_refused() {
+    let cases = [
+        ("both lengths", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        ("both, the other way", "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"),
+        ("equal lengths twice", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n"),
+        ("list of lengths", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\n"),
+        ("signed length", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\n"),
+        ("empty length", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n"),
+        ("coding list", "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
+        ("coding twice", "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        ("unknown coding", "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n"),
+        ("coding in 1.0", "POST /evil HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        ("folded line", "GET /evil HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\n"),
+        ("bare line feed", "GET /evil HTTP/1.1\nHost: a\n\n"),
+        ("one bare line feed", "GET /evil HTTP/1.1\r\nHost: a\nX: 1\r\n\r\n"),
+        ("bare carriage return", "GET /evil HTTP/1.1\r\nHost: a\rX: 1\r\n\r\n"),
+        ("space before colon", "GET /evil HTTP/1.1\r\nHost : a\r\n\r\n"),
+        ("no host", "GET /evil HTTP/1.1\r\nX: a\r\n\r\n"),
+        ("two hosts", "GET /evil HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
+        ("NUL in a value", "GET /evil HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n"),
+        ("fragment", "GET /evil#x HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ("raw UTF-8 in the target", "GET /evil\u{e9} HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ("two spaces", "GET  /evil HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ("no version", "GET /evil\r\nHost: a\r\n\r\n"),
+        ("HTTP/2.0", "GET /evil HTTP/2.0\r\nHost: a\r\n\r\n"),
+        ("leading empty line", "\r\nGET /evil HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ];
+    for (name, input) in cases {
+        println!("{name}");
+        refuses(input, Reason::BadHead).await;
+    }
+}
+
+#[tokio::test]
+async fn broken_chunks_end_the_body() {
+    for chunks in ["x\r\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "-5\r\n", "5 \r\nhello\r\n0\r\n\r\n"] {
+        let input = format!("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+        refuses(&input, Reason::BodyMalformed).await;
+    }
+}
+
+#[tokio::test]
+async fn sizes_hold_at_the_bound_and_not_past_it() {
+    let head = |target: usize, fields: usize, filler: usize| {
+        let mut head = format!("GET /{} HTTP/1.1\r\nHost: a\r\n", "a".repeat(target - 1));
+        for _ in 1..fields {
+            head.push_str("x: 1\r\n");
+        }
+        if filler > 0 {
+            let left = filler - head.len() - 2 - "y: \r\n".len();
+            head.push_str(&format!("y: {}\r\n", "b".repeat(left)));
+        }
+        head + "\r\n"
+    };
+    passes(&head(64, 1, 0)).await;
+    refuses(&head(65, 1, 0), Reason::TargetTooLong).await;
+    passes(&head(5, 8, 0)).await;
+    refuses(&head(5, 9, 0), Reason::HeaderTooLarge).await;
+    assert_eq!(head(5, 1, 512).len(), 512);
+    passes(&head(5, 1, 512)).await;
+    refuses(&head(5, 1, 513), Reason::HeaderTooLarge).await;
+    refuses(&format!("GET /{}", "a".repeat(2000)), Reason::TargetTooLong).await;
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_is_refused_in_time() {
+    for begin in ["", "GET /ev", "GET /evil HTTP/1.1\r\nHost: a\r\n"] {
+        let (mut caller, ours) = duplex(64);
+        let refusal = Refusal::default();
+        let bounds = Bounds { header_timeout: Duration::from_millis(50), ..BOUNDS };
+        let mut guard = Guard::new(ours, bounds, refusal.clone());
+        caller.write_all(begin.as_bytes()).await.expect("room");
+        let mut buffer = [0; 200];
+        let count = guard.read(&mut buffer).await.expect("the harmless head");
+        assert!(buffer[..count].starts_with(b"POST / HTTP/1.1\r\nhost: refused"), "{begin:?}");
+        assert_eq!(refused(&refusal), Some(Reason::HeaderTimeout), "{begin:?}");
+    }
+}
+
+fn head(method: &str, uri: &str, fields: &[(&str, &str)]) -> request::Parts {
+    let mut builder = Request::builder().method(method).uri(uri);
+    for (name, value) in fields {
+        builder = builder.header(*name, *value);
+    }
+    builder.body(()).expect("a head").into_parts().0
+}
+
+#[test]
+fn hygiene_refuses_what_nobody_honest_sends() {
+    let check = |method: &str, uri: &str, fields: &[(&str, &str)], expected: Result<(), hygiene::Error>| {
+        assert_eq!(hygiene::check(&head(method, uri, fields)), expected, "{method} {uri} {fields:?}");
+    };
+    use hygiene::Error;
+    check("POST", "/a", &[("host", "a.example")], Ok(()));
+    check("POST", "/a", &[("host", "a.example:8443")], Ok(()));
+    check("POST", "/a", &[("host", "[::1]:8443")], Ok(()));
+    check("TRACE", "/a", &[("host", "a")], Err(Error::Method));
+    check("PUT", "/a", &[("host", "a")], Err(Error::Method));
+    check("POST", "/a", &[], Err(Error::Host));
+    check("POST", "/a", &[("host", "a"), ("host", "a")], Err(Error::Host));
+    check("POST", "/a", &[("host", "u@a")], Err(Error::Host));
+    check("POST", "/a", &[("host", "a:0")], Err(Error::Host));
+    check("POST", "/a", &[("host", "a:99999")], Err(Error::Host));
+    check("POST", "/a", &[("host", "a:")], Err(Error::Host));
+    check("POST", "/a", &[("host", "a b")], Err(Error::Host));
+    check("POST", "http://b/a", &[("host", "a")], Err(Error::Host));
+    check("POST", "http://a/a", &[("host", "a")], Ok(()));
+    check("POST", "/a/../b", &[("host", "a")], Err(Error::Target));
+    check("POST", "/a/./b", &[("host", "a")], Err(Error::Target));
+    check("POST", "/a//b", &[("host", "a")], Err(Error::Target));
+    check("POST", "/a%2Fb", &[("host", "a")], Err(Error::Target));
+    check("POST", "/a/%2e%2e/b", &[("host", "a")], Err(Error::Target));
+    check("POST", "/a\\b", &[("host", "a")], Err(Error::Target));
+    check("POST", "/a", &[("host", "a"), ("content_length", "1")], Err(Error::Field));
+}
+
+#[test]
+fn forwarded_headers_lose_the_connection_and_whoever_poses() {
+    let parts = head(
+        "POST",
+        "/a",
+        &[
+            ("host", "a"),
+            ("connection", "close, X-Hop"),
+            ("connection", "x-other-hop"),
+            ("x-hop", "1"),
+            ("x-other-hop", "1"),
+            ("transfer-encoding", "chunked"),
+            ("te", "trailers"),
+            ("cookie", "a=b"),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("forwarded", "for=1.2.3.4"),
+            ("x-forwarded-user", "root"),
+            ("x-real-ip", "1.2.3.4"),
+            ("expect", "100-continue"),
+            ("content-type", "application/json"),
+            ("x-custom", "kept"),
+            ("x-custom", "twice"),
+            ("traceparent", "00-1-2-01"),
+        ],
+    );
+    let kept = hygiene::forwarded(&parts.headers);
+    let names: Vec<&str> = kept.keys().map(http::HeaderName::as_str).collect();
+    assert_eq!(names, ["content-type", "x-custom", "traceparent"]);
+    assert_eq!(kept.get_all("x-custom").iter().count(), 2);
+}
+
+#[test]
+fn the_asked_version_is_one_or_none() {
+    let check = |uri: &str, fields: &[(&str, &str)], expected: Result<Option<&str>, hygiene::Error>| {
+        let found = hygiene::asked_version(&head("POST", uri, fields));
+        assert_eq!(found, expected.map(|version| version.map(str::to_owned)), "{uri} {fields:?}");
+    };
+    check("/", &[], Ok(None));
+    check("/", &[("a2a-version", "1.0")], Ok(Some("1.0")));
+    check("/", &[("a2a-version", "1.0.1")], Ok(Some("1.0")));
+    check("/?A2A-Version=1.0", &[], Ok(Some("1.0")));
+    check("/?a=b&a2a-version=1.0", &[("a2a-version", "1.0.3")], Ok(Some("1.0")));
+    check("/?A2A-Version=0.3", &[("a2a-version", "1.0")], Err(hygiene::Error::Version));
+    check("/", &[("a2a-version", "1.0"), ("a2a-version", "0.3")], Err(hygiene::Error::Version));
+    check("/?A2A-Version=", &[], Ok(None));
+    assert_eq!(hygiene::forwarded_query("a=b&A2A-Version=1.0&c"), Some("a=b&c".to_owned()));
+    assert_eq!(hygiene::forwarded_query("a2a-version=1.0"), None);
+}
+
+#[test]
+fn only_trusted_proxies_speak_for_their_callers() {
+    let trusted: Vec<ipnet::IpNet> = vec!["10.0.0.0/8".parse().expect("a net")];
+    let check = |peer: &str, fields: &[&str], expected: &str| {
+        let mut headers = HeaderMap::new();
+        for field in fields {
+            headers.append("x-forwarded-for", HeaderValue::from_str(field).expect("a value"));
+        }
+        let peer: IpAddr = peer.parse().expect("an address");
+        let client = forwarded::client(peer, &headers, &trusted);
+        assert_eq!(client.to_string(), expected, "{peer} {fields:?}");
+    };
+    check("192.0.2.1", &["1.2.3.4"], "192.0.2.1");
+    check("10.0.0.1", &["1.2.3.4"], "1.2.3.4");
+    check("10.0.0.1", &["6.6.6.6, 1.2.3.4, 10.0.0.7"], "1.2.3.4");
+    check("10.0.0.1", &["6.6.6.6", "1.2.3.4"], "1.2.3.4");
+    check("10.0.0.1", &["1.2.3.4, junk"], "10.0.0.1");
+    check("10.0.0.1", &[], "10.0.0.1");
+    check("::ffff:10.0.0.1", &["1.2.3.4"], "1.2.3.4");
+}
