@@ -11,6 +11,7 @@ pub mod drain;
 //
 pub mod observe;
 //
+pub mod listener;
 //
 pub mod tls;
 //
@@ -26,13 +27,20 @@ pub mod ratelimit;
 //
 pub mod parse;
 //
+pub mod affinity;
 //
 pub mod balance;
 //
+pub mod upstream;
 //
 pub mod card;
 //
+pub mod respond;
 //
+pub mod pipeline;
 //
+pub mod admin;
 //
+pub mod app;
 //
+pub mod demo;

@@ -1,1 +1,294 @@
-fn main(){}
+//! Arguments, logging, runtime, exit code; no logic.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use a2a_gateway::app::{self, Bound, Prepared};
+use a2a_gateway::clock::Clock;
+use a2a_gateway::config::{self, Config, Environment, LogFormat, Problem};
+use a2a_gateway::observe::access::AccessLog;
+use a2a_gateway::{demo, listener};
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// A gateway in front of Agent2Agent (A2A) agents.
+#[derive(Parser)]
+#[command(version, about, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  a2a-gateway demo                                    gateway and two agents, to try it
+  a2a-gateway run --agent http://localhost:9999       front one agent, without a file
+  a2a-gateway check --config gateway.yaml             is the file good?
+  a2a-gateway run --config gateway.yaml               run it
+  a2a-gateway schema > gateway.schema.json            for your editor
+
+Signals: SIGTERM and SIGINT drain and end; SIGHUP reads certificates and keys again.
+Exit codes: 0 ended as asked, 1 not healthy, 2 wrong arguments, 64 invalid configuration,
+69 an address cannot be bound, 70 internal error, 74 the task store cannot be opened.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the gateway.
+    #[command(after_help = "Examples:\n  a2a-gateway run --config gateway.yaml\n  a2a-gateway run --agent http://localhost:9999 --listen 127.0.0.1:8080")]
+    Run {
+        /// The configuration file (YAML).
+        #[arg(long, env = "A2A_GATEWAY_CONFIG", conflicts_with_all = ["agent", "listen"], required_unless_present = "agent")]
+        config: Option<PathBuf>,
+        /// An agent's JSON-RPC URL, instead of a file; may be repeated.
+        #[arg(long, value_name = "URL")]
+        agent: Vec<String>,
+        /// Where to listen with --agent.
+        #[arg(long, value_name = "ADDR", requires = "agent")]
+        listen: Option<SocketAddr>,
+    },
+    /// Check a configuration file and everything that it names; report every problem.
+    #[command(after_help = "Example:\n  a2a-gateway check --config gateway.yaml")]
+    Check {
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Print the JSON Schema of the configuration file.
+    Schema,
+    /// Run the gateway with two built-in agents and print calls to try.
+    #[command(after_help = "Example:\n  a2a-gateway demo --listen 127.0.0.1:8080")]
+    Demo {
+        #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR")]
+        listen: SocketAddr,
+        #[arg(long, default_value = "127.0.0.1:9901", value_name = "ADDR")]
+        admin: SocketAddr,
+    },
+    /// Ask a running gateway whether it is healthy; for container health checks.
+    #[command(after_help = "Example:\n  a2a-gateway health --admin 127.0.0.1:9901")]
+    Health {
+        #[arg(long, default_value = "127.0.0.1:9901", value_name = "ADDR")]
+        admin: SocketAddr,
+        /// Ask for readiness instead.
+        #[arg(long)]
+        ready: bool,
+    },
+}
+
+const INVALID: u8 = 64;
+const UNAVAILABLE: u8 = 69;
+const INTERNAL: u8 = 70;
+const STORE: u8 = 74;
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Run { config, agent, listen } => {
+            let loaded = match config {
+                Some(path) => config::load(&path, &Environment::process()),
+                None => config::from_agents(&agent, listen),
+            };
+            match loaded {
+                Ok(config) => run(config, None),
+                Err(problems) => invalid(&problems),
+            }
+        }
+        Command::Check { config } => {
+            let checked = config::load(&config, &Environment::process()).and_then(|config| {
+                match app::prepare(config, Clock::system(), None) {
+                    Ok(_) => Ok(()),
+                    Err(app::Error::Config(problems)) => Err(problems),
+                    Err(error) => Err(vec![Problem::new("", chain(&error))]),
+                }
+            });
+            match checked {
+                Ok(()) => {
+                    say("the configuration is valid\n");
+                    ExitCode::SUCCESS
+                }
+                Err(problems) => invalid(&problems),
+            }
+        }
+        Command::Schema => {
+            say(&format!("{:#}\n", config::schema()));
+            ExitCode::SUCCESS
+        }
+        Command::Demo { listen, admin } => with_runtime(None, async move {
+            let agents = match demo::Agents::start().await {
+                Ok(agents) => agents,
+                Err(error) => return fail(UNAVAILABLE, &format!("the demo agents cannot listen: {error}")),
+            };
+            let text = demo::config(listen, &admin.to_string(), &agents);
+            let config = match config::parse(&text, std::path::Path::new("."), &Environment::default()) {
+                Ok(config) => config,
+                Err(problems) => return invalid(&problems),
+            };
+            let guide = demo::guide(&format!("http://{listen}"), &admin.to_string());
+            let code = serve(config, Some(guide)).await;
+            agents.stop().await;
+            code
+        }),
+        Command::Health { admin, ready } => health(admin, if ready { "/ready" } else { "/health" }),
+    }
+}
+
+fn run(config: Config, guide: Option<String>) -> ExitCode {
+    with_runtime(config.workers, serve(config, guide))
+}
+
+fn with_runtime(workers: Option<usize>, work: impl Future<Output = ExitCode>) -> ExitCode {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all();
+    if let Some(workers) = workers {
+        builder.worker_threads(workers);
+    }
+    match builder.build() {
+        Ok(runtime) => {
+            let code = runtime.block_on(work);
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            code
+        }
+        Err(error) => fail(INTERNAL, &format!("the runtime cannot start: {error}")),
+    }
+}
+
+async fn serve(config: Config, guide: Option<String>) -> ExitCode {
+    start_log(&config);
+    if let Err(error) = listener::raise_descriptor_limit() {
+        tracing::warn!(%error, "the limit on open files cannot be raised");
+    }
+    let prepared = tokio::task::spawn_blocking(move || app::prepare(config, Clock::system(), Some(AccessLog::stdout())));
+    let bound = match prepared.await {
+        Ok(Ok(prepared)) => bind(prepared).await,
+        Ok(Err(error)) => Err(error),
+        Err(panicked) => return fail(INTERNAL, &panicked.to_string()),
+    };
+    let bound = match bound {
+        Ok(bound) => bound,
+        Err(app::Error::Config(problems)) => return invalid(&problems),
+        Err(error) => {
+            let code = match &error {
+                app::Error::Store(_) => STORE,
+                app::Error::Listen(_) => UNAVAILABLE,
+                app::Error::Metrics(_) | app::Error::Config(_) => INTERNAL,
+            };
+            return fail(code, &chain(&error));
+        }
+    };
+    if let Some(guide) = guide {
+        say(&guide);
+    }
+    until_told(bound).await
+}
+
+async fn bind(prepared: Prepared) -> Result<Bound, app::Error> {
+    let bound = prepared.bind().await?;
+    for address in &bound.addresses {
+        tracing::info!(%address, "listening");
+    }
+    if let Some(address) = bound.admin {
+        tracing::info!(%address, "admin listening");
+    }
+    notify(&[sd_notify::NotifyState::Ready]);
+    Ok(bound)
+}
+
+async fn until_told(bound: Bound) -> ExitCode {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()));
+    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = signals else {
+        return fail(INTERNAL, "signals cannot be received");
+    };
+    loop {
+        tokio::select! {
+            _ = hangup.recv() => {
+                if let Ok(now) = sd_notify::NotifyState::monotonic_usec_now() {
+                    notify(&[sd_notify::NotifyState::Reloading, now]);
+                }
+                bound.reloader.reload().await;
+                notify(&[sd_notify::NotifyState::Ready]);
+            }
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    notify(&[sd_notify::NotifyState::Stopping]);
+    tracing::info!("draining");
+    if bound.shutdown().await {
+        tracing::info!("drained; every call finished");
+    } else {
+        tracing::warn!("the drain deadline passed; what was still open was ended");
+    }
+    ExitCode::SUCCESS
+}
+
+fn notify(states: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!(%error, "the service manager cannot be told");
+    }
+}
+
+/// Diagnostics go to standard error, access records to standard output.
+fn start_log(config: &Config) {
+    let filter = tracing_subscriber::EnvFilter::builder()
+        .parse(&config.log.level)
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match config.log.format {
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.with_ansi(false).try_init(),
+    };
+    if let Err(error) = started {
+        complain(&format!("no log: {error}"));
+    }
+}
+
+fn health(admin: SocketAddr, path: &str) -> ExitCode {
+    use std::io::Read as _;
+    let ask = || -> std::io::Result<bool> {
+        let patience = Duration::from_secs(3);
+        let mut stream = std::net::TcpStream::connect_timeout(&admin, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n")?;
+        let mut head = [0_u8; 12];
+        stream.read_exact(&mut head)?;
+        Ok(&head == b"HTTP/1.1 200")
+    };
+    match ask() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => fail(1, "not healthy"),
+        Err(error) => fail(1, &format!("no answer from {admin}: {error}")),
+    }
+}
+
+fn invalid(problems: &[Problem]) -> ExitCode {
+    complain(config::render(problems).trim_end());
+    ExitCode::from(INVALID)
+}
+
+fn fail(code: u8, text: &str) -> ExitCode {
+    complain(text);
+    ExitCode::from(code)
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+fn say(text: &str) {
+    // Nobody reads: nothing to do about it.
+    let _closed = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn complain(text: &str) {
+    let _closed = writeln!(std::io::stderr(), "{text}");
+}

@@ -16,7 +16,7 @@ use crate::http::framing::Refusal;
 use crate::http::hygiene;
 use crate::http::panic::CatchPanic;
 use crate::http::serve::{Protocol, Settings};
-use crate::listener::{Accepted, Bound, Refused};
+use crate::listener::{Accepted, Bound, Refused, Rejected};
 use crate::observe::record::Observer;
 use crate::observe::{Reason, Record};
 use crate::pipeline::{Downstream, Pipeline};
@@ -70,11 +70,11 @@ impl Door {
                     drain.job(async move { door.connection(connection).await });
                 }
                 Err(refused) => {
-                    metrics.connections_refused.with_label_values(&[&*self.name, refused.as_str()]).inc();
+                    metrics.connections_refused.with_label_values(&[&*self.name, label(&refused)]).inc();
                     match refused {
                         // A flood of these must not become a flood of lines.
                         Refused::Limit { .. } => tracing::debug!(listener = &*self.name, %refused),
-                        Refused::Accept { .. } => tracing::warn!(listener = &*self.name, %refused),
+                        Refused::Accept(_) => tracing::warn!(listener = &*self.name, %refused),
                     }
                 }
             }
@@ -95,7 +95,7 @@ impl Door {
             }
             Some(acceptor) => match Box::pin(acceptor.accept(stream, self.handshake, address)).await {
                 Ok((stream, peer)) => {
-                    let protocol = match tls::protocol(&stream) {
+                    let protocol = match stream.protocol() {
                         tls::Protocol::Http2 => Protocol::Http2,
                         tls::Protocol::Http1 => Protocol::Http1,
                     };
@@ -103,7 +103,7 @@ impl Door {
                     settings.connection(stream, protocol, |refusal| self.service(peer, refusal)).await;
                 }
                 Err(error) => {
-                    metrics.tls_failures.with_label_values(&[&*self.name, error.as_str()]).inc();
+                    metrics.tls_failures.with_label_values(&[&*self.name, handshake_label(&error)]).inc();
                     tracing::debug!(listener = &*self.name, %address, %error, "TLS handshake failed");
                 }
             },
@@ -123,6 +123,24 @@ impl Door {
         let pipeline = self.pipeline;
         let inner = tower::service_fn(move |request| pipeline.clone().serve(downstream.clone(), request));
         CatchPanic::new(move || internal(&observer, &listener, address)).layer(inner)
+    }
+}
+
+fn label(refused: &Refused) -> &'static str {
+    match refused {
+        Refused::Limit { rejected: Rejected::All, .. } => "connections",
+        Refused::Limit { rejected: Rejected::PerAddress, .. } => "connections_per_address",
+        Refused::Accept(_) => "accept",
+    }
+}
+
+fn handshake_label(error: &tls::Error) -> &'static str {
+    match error {
+        tls::Error::Timeout(_) => "timeout",
+        tls::Error::ClientGone(_) => "client_gone",
+        tls::Error::ClientCertificate(_) => "client_certificate",
+        tls::Error::Unreadable(_) => "unreadable_certificate",
+        tls::Error::Handshake(_) => "handshake",
     }
 }
 

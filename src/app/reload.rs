@@ -7,7 +7,7 @@ use crate::authenticate::Verifiers;
 use crate::config::{Config, Problem, render};
 use crate::drain::Drain;
 use crate::observe::Metrics;
-use crate::tls::{Acceptor, FileWatch};
+use crate::tls::{Acceptor, ExpiryKind, FileWatch};
 
 #[derive(Clone)]
 pub struct Reloader(Arc<Inner>);
@@ -36,8 +36,8 @@ impl Reloader {
             .filter_map(|(listener, acceptor)| Some((listener.name.clone(), acceptor.clone()?)))
             .collect();
         let mut files = verifiers.files();
-        for (_, acceptor) in &acceptors {
-            files.extend(acceptor.files());
+        for tls in config.listeners.iter().filter_map(|listener| listener.tls.as_ref()) {
+            files.extend(Acceptor::files(tls));
         }
         let made = Inner { acceptors, verifiers: verifiers.clone(), metrics: metrics.clone(), files, busy: Mutex::new(()) };
         let reloader = Self(Arc::new(made));
@@ -51,14 +51,9 @@ impl Reloader {
             return;
         }
         let reloader = self.clone();
+        // Made before the service starts, so that no change after this moment is missed.
+        let mut watch = FileWatch::new(self.0.files.clone());
         drain.service(async move {
-            let mut watch = match FileWatch::new(reloader.0.files.clone()) {
-                Ok(watch) => watch,
-                Err(error) => {
-                    tracing::warn!(%error, "certificates and keys are not watched; reload them with SIGHUP");
-                    return;
-                }
-            };
             loop {
                 watch.changed().await;
                 reloader.reload().await;
@@ -96,9 +91,17 @@ impl Reloader {
 
     fn note_expiry(&self) {
         for (listener, acceptor) in &self.0.acceptors {
-            #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are exact in a double for 285 million years")]
-            let expires = acceptor.expires_at() as f64;
-            self.0.metrics.certificate_expiry.with_label_values(&[listener.as_str()]).set(expires);
+            let certificates = acceptor.expires_at();
+            let first = certificates
+                .iter()
+                .filter(|expiry| expiry.kind == ExpiryKind::Certificate)
+                .map(|expiry| expiry.not_after)
+                .min();
+            if let Some(first) = first {
+                #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are exact in a double for 285 million years")]
+                let first = first as f64;
+                self.0.metrics.certificate_expiry.with_label_values(&[listener.as_str()]).set(first);
+            }
         }
     }
 }

@@ -1,11 +1,36 @@
 //! From the file to the checked `Config`; the only reader of the configuration, of named files and of the environment.
+//!
+//! `tree` parses, `expand` and `overlay` lay the environment over it, `shape` fits it to the `schema` made from `raw`,
+//! `check` makes the `model`. Each step reports what it finds and goes on with the rest, so that one start shows every
+//! mistake. Whether the named certificates, keys and folders are good is found out by the stages that use them.
 
+mod check;
+mod environment;
+mod expand;
 pub mod files;
+mod load;
 pub mod model;
+mod overlay;
+mod raw;
+mod redact;
+mod schema;
+mod shape;
+mod start;
+mod suggest;
+mod tree;
+mod units;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
+pub use environment::Environment;
+pub use load::{load, parse};
 pub use model::*;
+pub use redact::redacted;
+pub use schema::schema;
+pub use start::from_agents;
 
 /// One thing that is wrong with the configuration: where, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,4 +79,37 @@ impl<T: zeroize::Zeroize> fmt::Debug for Secret<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
     }
+}
+
+/// All problems for a terminal, one a line.
+pub fn render(problems: &[Problem]) -> String {
+    problems
+        .iter()
+        .map(|problem| format!("{problem}\n"))
+        .collect()
+}
+
+/// An error and its causes in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// The key of an entry in a section; the root has the empty key.
+fn join(section: &str, key: &str) -> String {
+    if section.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{section}.{key}")
+    }
+}
+
+/// The key of an element of a list.
+fn place(list: &str, index: usize) -> String {
+    format!("{list}[{index}]")
 }

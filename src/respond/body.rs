@@ -43,9 +43,9 @@ impl Body {
         body
     }
 
-    pub fn stream(stream: EventStream, mut held: Held) -> Self {
+    pub fn stream(stream: Box<EventStream>, mut held: Held) -> Self {
         held.record.opens_stream();
-        Self { kind: Kind::Stream(Box::new(stream)), held: Some(held) }
+        Self { kind: Kind::Stream(stream), held: Some(held) }
     }
 
     fn is_empty(&self) -> bool {

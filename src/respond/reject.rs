@@ -32,11 +32,13 @@ pub struct Reject {
     /// `error.data`, or `details` in the plain form.
     details: Option<serde_json::Value>,
     id: Option<RpcId>,
+    /// One more fixed text, for callers whose body has a mistake.
+    explanation: Option<&'static str>,
 }
 
 impl Reject {
     pub fn new(reason: Reason) -> Self {
-        Self { reason, headers: HeaderMap::new(), details: None, id: None }
+        Self { reason, headers: HeaderMap::new(), details: None, id: None, explanation: None }
     }
 
     pub fn with_id(mut self, id: RpcId) -> Self {
@@ -64,13 +66,19 @@ impl Reject {
     pub fn response(self, form: Form, mut held: Held) -> Response<Body> {
         let status = status(self.reason);
         let code = code(self.reason);
-        let text = text(self.reason);
-        let id = match (&self.id, form) {
-            (Some(id), _) | (None, Form::JsonRpc(id)) => Some(id.clone()),
-            (None, Form::Plain) => None,
+        let text = match self.explanation {
+            Some(explanation) => &format!("{}: {explanation}", text(self.reason)),
+            None => text(self.reason),
         };
+        let id = self.id.or(match form {
+            Form::JsonRpc(id) => Some(id),
+            Form::Plain => None,
+        });
         let bytes = match id {
-            Some(id) => jsonrpc::write_error(&id, code, text, self.details.as_ref()),
+            Some(id) => {
+                let data = self.details.and_then(|data| serde_json::value::to_raw_value(&data).ok());
+                jsonrpc::write_error(&id, code, text, data.as_deref())
+            }
             None => Bytes::from(
                 json!({ "error": {
                     "code": status.as_u16(),
@@ -345,11 +353,18 @@ impl From<&parse::Error> for Reject {
                     jsonrpc::RequestErrorKind::Json(_) => Reason::ParseError,
                     jsonrpc::RequestErrorKind::Batch => Reason::Batch,
                     jsonrpc::RequestErrorKind::Notification => Reason::Notification,
-                    jsonrpc::RequestErrorKind::InvalidRequest => Reason::InvalidRequest,
+                    jsonrpc::RequestErrorKind::InvalidRequest
+                    | jsonrpc::RequestErrorKind::LookAlikeMember => Reason::InvalidRequest,
                     jsonrpc::RequestErrorKind::UnknownMethod => Reason::UnknownMethod,
-                    jsonrpc::RequestErrorKind::InvalidParams => Reason::InvalidParams,
+                    jsonrpc::RequestErrorKind::InvalidParams
+                    | jsonrpc::RequestErrorKind::MissingTaskId
+                    | jsonrpc::RequestErrorKind::IdTooLong
+                    | jsonrpc::RequestErrorKind::TooManyReferences
+                    | jsonrpc::RequestErrorKind::ConflictingSpellings
+                    | jsonrpc::RequestErrorKind::LookAlikeParam => Reason::InvalidParams,
                 };
-                Self::new(reason).with_id(error.id.clone().unwrap_or_else(RpcId::null))
+                let rejected = Self { explanation: Some(error.kind.message()), ..Self::new(reason) };
+                rejected.with_id(error.id.clone().unwrap_or_else(RpcId::null))
             }
         }
     }

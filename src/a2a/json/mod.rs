@@ -300,7 +300,11 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
     /// Checks a value and passes over it.
     pub fn skip(&mut self) -> Result<(), Error> {
         match self.peek() {
-            Some(b'"') => self.text().map(|_| ()),
+            Some(b'"') => {
+                let (end, _) = scan::string(self.text.as_bytes(), self.at + 1)?;
+                self.at = end + 1;
+                Ok(())
+            }
             Some(b'{') => self.object(|cursor, _| cursor.skip()),
             Some(b'[') => self.array(Self::skip),
             Some(b't') => self.literal(b"true"),

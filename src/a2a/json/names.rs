@@ -18,10 +18,10 @@ const TAGGED: usize = 7;
 
 pub(super) struct Names {
     count: usize,
+    /// A bit for each tag that is there, and maybe for others.
     filter: u64,
-    tags: [u64; SMALL],
-    spans: [Span; SMALL],
-    large: Option<Box<Large>>,
+    few: [(u64, Span); SMALL],
+    many: Option<Box<Many>>,
 }
 
 impl Names {
@@ -29,63 +29,67 @@ impl Names {
         Self {
             count: 0,
             filter: 0,
-            tags: [0; SMALL],
-            spans: [Span::NONE; SMALL],
-            large: None,
+            few: [(0, Span { start: 0, len: 0 }); SMALL],
+            many: None,
         }
     }
 
     /// Adds the name that is written at `start` of `document`; false when the object has it already.
+    #[inline]
     pub(super) fn insert(&mut self, document: &str, start: usize, name: Text<'_>) -> bool {
         let span = Span::new(start, name);
-        if let Some(large) = &mut self.large {
-            return large.insert(document, span, name);
-        }
-        let tag = if name.is_escaped() {
-            tag(name.decode().as_bytes())
-        } else {
-            document
-                .as_bytes()
-                .get(start..)
-                .and_then(|rest| rest.first_chunk())
-                .filter(|_| name.raw().len() <= TAGGED)
-                .map_or_else(
-                    || tag(name.raw().as_bytes()),
-                    |word| tag_of_word(*word, name.raw().len()),
-                )
-        };
+        let tag = tag(document, start, name);
         let bit = 1 << (tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58);
-        if self.filter & bit != 0 && self.has(document, tag, name) {
+        match self.few.get_mut(self.count) {
+            Some(slot) if self.filter & bit == 0 => {
+                self.filter |= bit;
+                *slot = (tag, span);
+                self.count += 1;
+                true
+            }
+            Some(_) | None => self.insert_slowly(document, tag, span, name),
+        }
+    }
+
+    #[inline(never)]
+    fn insert_slowly(&mut self, document: &str, tag: u64, span: Span, name: Text<'_>) -> bool {
+        if let Some(many) = &mut self.many {
+            return many.insert(document, span, name);
+        }
+        let is_known = |(known, span): &(u64, Span)| *known == tag && span.name(document) == name;
+        if self.few.iter().take(self.count).any(is_known) {
             return false;
         }
-        self.filter |= bit;
-        if let (Some(slot), Some(place)) = (
-            self.tags.get_mut(self.count),
-            self.spans.get_mut(self.count),
-        ) {
-            *slot = tag;
-            *place = span;
+        if let Some(slot) = self.few.get_mut(self.count) {
+            *slot = (tag, span);
             self.count += 1;
             return true;
         }
-        let large = self.large.insert(Box::new(Large::new()));
-        for known in self.spans {
-            large.insert(document, known, known.name(document));
+        let many = self.many.insert(Box::new(Many::new()));
+        for (_, known) in self.few {
+            many.insert(document, known, known.name(document));
         }
-        large.insert(document, span, name)
-    }
-
-    fn has(&self, document: &str, tag: u64, name: Text<'_>) -> bool {
-        self.tags
-            .iter()
-            .zip(&self.spans)
-            .take(self.count)
-            .any(|(known, span)| *known == tag && span.name(document) == name)
+        many.insert(document, span, name)
     }
 }
 
 /// The length (at most 255) and the first `TAGGED` bytes of a name as it reads.
-fn tag(name: &[u8]) -> u64 {
+#[inline]
+fn tag(document: &str, start: usize, name: Text<'_>) -> u64 {
+    let document = document.as_bytes();
+    match document.get(start..).and_then(|rest| rest.first_chunk()) {
+        Some(word) if !name.is_escaped() => {
+            let text =
+                u64::from_le_bytes(*word) & !(u64::MAX << (8 * name.raw().len().min(TAGGED)));
+            text | length(name.raw().len())
+        }
+        Some(_) | None => slow_tag(name.decode().as_bytes()),
+    }
+}
+
+/// The same, for a name that has escapes or that stands at the very end.
+#[inline(never)]
+fn slow_tag(name: &[u8]) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(name.iter().take(TAGGED)) {
         *to = *from;
@@ -93,13 +97,8 @@ fn tag(name: &[u8]) -> u64 {
     u64::from_le_bytes(word) | length(name.len())
 }
 
-/// The same, from the eight bytes that stand where a name of at most `TAGGED` bytes begins.
-fn tag_of_word(word: [u8; 8], len: usize) -> u64 {
-    (u64::from_le_bytes(word) & !(u64::MAX << (8 * len))) | length(len)
-}
-
 fn length(len: usize) -> u64 {
-    u64::from(u8::try_from(len).unwrap_or(u8::MAX)) << 56
+    (len.min(0xFF) as u64) << 56
 }
 
 /// Where a name is written. Documents are shorter than 2^31 bytes (`MAX_BYTES`), so the top bit of the length is free
@@ -113,13 +112,15 @@ struct Span {
 const ESCAPED: u32 = 1 << 31;
 
 impl Span {
-    const NONE: Self = Self { start: 0, len: 0 };
-
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "positions in a document are below `MAX_BYTES`"
+    )]
     fn new(start: usize, name: Text<'_>) -> Self {
         let escaped = if name.is_escaped() { ESCAPED } else { 0 };
         Self {
-            start: u32::try_from(start).unwrap_or(u32::MAX),
-            len: u32::try_from(name.raw().len()).unwrap_or(u32::MAX >> 1) | escaped,
+            start: start as u32,
+            len: name.raw().len() as u32 | escaped,
         }
     }
 
@@ -134,7 +135,7 @@ impl Span {
 }
 
 /// Open addressing with linear probing; `slots` holds one more than the index in `entries`, zero is free.
-struct Large {
+struct Many {
     keys: RandomState,
     entries: Vec<Entry>,
     slots: Vec<u32>,
@@ -146,7 +147,7 @@ struct Entry {
     span: Span,
 }
 
-impl Large {
+impl Many {
     fn new() -> Self {
         Self {
             keys: RandomState::new(),

@@ -1,22 +1,28 @@
 //! Where strings and numbers end, and whether they are well formed.
 //!
-//! Strings carry nearly all bytes of a body, so they are looked at eight bytes at a time, and long ones in blocks that the
-//! compiler turns into vector instructions. Works on bytes that are known to be UTF-8.
+//! Strings carry nearly all bytes of a body, so they are looked at eight bytes at a time, and long ones in chunks. Works on
+//! bytes that are known to be UTF-8.
 
 use super::{Error, ErrorKind};
 
 /// Checks a string from its first byte after the quote; gives the position of its closing quote, and whether it has escapes.
+#[inline(always)]
 pub(super) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Error> {
+    let at = plain(bytes, start);
+    if bytes.get(at) == Some(&b'"') {
+        return Ok((at, false));
+    }
+    Ok((escaped_string(bytes, at)?, true))
+}
+
+/// The same, from the first byte that is not plain.
+#[inline(never)]
+fn escaped_string(bytes: &[u8], start: usize) -> Result<usize, Error> {
     let mut at = start;
-    let mut escaped = false;
     loop {
-        at = plain(bytes, at);
         match bytes.get(at) {
-            Some(b'"') => return Ok((at, escaped)),
-            Some(b'\\') => {
-                escaped = true;
-                at = escape(bytes, at)?;
-            }
+            Some(b'"') => return Ok(at),
+            Some(b'\\') => at = plain(bytes, escape(bytes, at)?),
             // A control character, or the end.
             Some(_) | None => return Err(syntax(at)),
         }
@@ -24,64 +30,78 @@ pub(super) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Error>
 }
 
 const WORD: usize = 8;
-const BLOCK: usize = 64;
 
-/// After so many bytes a string counts as long, and blocks pay.
-const SHORT: usize = 4 * WORD;
-
-/// The next position, from `at` on, of a quote, a backslash or a control character; else the end.
-fn plain(bytes: &[u8], mut at: usize) -> usize {
-    let blocks_from = at + SHORT;
-    loop {
-        if at >= blocks_from {
-            at = plain_blocks(bytes, at);
-        }
-        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WORD>()) else {
+/// The next position, from `start` on, of a quote, a backslash or a control character; else the end.
+#[inline(never)]
+fn plain(bytes: &[u8], start: usize) -> usize {
+    let mut rest = bytes.get(start..).unwrap_or_default();
+    for _ in 0..SHORT {
+        let Some((word, behind)) = rest.split_first_chunk() else {
             break;
         };
-        let special = special(u64::from_le_bytes(*word));
-        if special != 0 {
-            return at + (special.trailing_zeros() / 8) as usize;
+        if let Some(at) = first_special(word) {
+            return bytes.len() - rest.len() + at;
         }
-        at += WORD;
+        rest = behind;
     }
-    while bytes
-        .get(at)
-        .is_some_and(|&byte| byte != b'"' && byte != b'\\' && byte >= 0x20)
-    {
-        at += 1;
-    }
-    at
+    bytes.len() - long_plain(rest)
 }
 
-fn plain_blocks(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
-        let special = block.iter().fold(0_u8, |seen, &byte| {
-            seen | u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20)
+/// So many words are looked at first: names and UUIDs end within them.
+const SHORT: usize = 5;
+
+/// Looked at in one go after that.
+const CHUNK: usize = 32;
+
+/// How many bytes are left from the first that is not plain.
+fn long_plain(mut rest: &[u8]) -> usize {
+    while let Some((chunk, behind)) = rest.split_first_chunk::<CHUNK>() {
+        // Without a branch, so that the compiler makes vector instructions of it.
+        let special = chunk.iter().fold(0_u8, |special, &byte| {
+            special | u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < b' ')
         });
         if special != 0 {
             break;
         }
-        at += BLOCK;
+        rest = behind;
     }
-    at
+    while let Some((word, behind)) = rest.split_first_chunk() {
+        match first_special(word) {
+            Some(at) => return rest.len() - at,
+            None => rest = behind,
+        }
+    }
+    while let Some((&byte, behind)) = rest.split_first() {
+        if is_special(byte) {
+            break;
+        }
+        rest = behind;
+    }
+    rest.len()
 }
 
-/// The top bit of the first byte of a little-endian word that is a quote, a backslash or a control character.
+fn is_special(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\\') | (byte < b' ')
+}
+
+/// Where in a word the first byte stands that is a quote, a backslash or a control character.
 ///
-/// Borrows may set bits above the first hit, never below it, so the lowest set bit is exact.
-fn special(word: u64) -> u64 {
+/// Tests all bytes at once. Borrows may set bits above the first hit, never below it, so the lowest set bit is exact.
+#[inline]
+fn first_special(word: &[u8; WORD]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([0x01; WORD]);
     const TOPS: u64 = u64::from_ne_bytes([0x80; WORD]);
     const QUOTES: u64 = u64::from_ne_bytes([b'"'; WORD]);
     const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; WORD]);
     const SPACES: u64 = u64::from_ne_bytes([b' '; WORD]);
+    let word = u64::from_le_bytes(*word);
     let quote = word ^ QUOTES;
     let backslash = word ^ BACKSLASHES;
-    ((quote.wrapping_sub(ONES) & !quote)
+    let special = ((quote.wrapping_sub(ONES) & !quote)
         | (backslash.wrapping_sub(ONES) & !backslash)
         | (word.wrapping_sub(SPACES) & !word))
-        & TOPS
+        & TOPS;
+    (special != 0).then(|| (special.trailing_zeros() / 8) as usize)
 }
 
 /// Checks the escape whose backslash stands at `at`; gives the position after it.

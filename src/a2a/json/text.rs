@@ -25,6 +25,7 @@ impl<'a> Text<'a> {
     }
 
     /// As it reads; borrowed when nothing is escaped.
+    #[inline]
     pub fn decode(self) -> Cow<'a, str> {
         if self.escaped {
             Cow::Owned(unescape(self.raw))

@@ -1,0 +1,198 @@
+//! Agents: routes that do not overlap, cards that the gateway may change.
+
+use serde_json::{Map, Value};
+
+use super::super::model::{Agent, AgentRoute, Card};
+use super::super::raw::{Raw, RawAgent, RawCard};
+use super::super::units::Size;
+use super::super::{join, place};
+use super::limits::{MOST_BODY, Rules};
+use super::names::{self, Unique};
+use super::{Check, DAY, MILLISECOND, security, upstream, url};
+
+/// Members of a card that the gateway writes itself or drops, folded (lower case, no underscore): readers differ in the
+/// spellings they accept, so every spelling is refused.
+const GOVERNED: [&str; 11] = [
+    "url",
+    "preferredtransport",
+    "protocolversion",
+    "additionalinterfaces",
+    "supportedinterfaces",
+    "securityschemes",
+    "security",
+    "securityrequirements",
+    "supportsauthenticatedextendedcard",
+    "signatures",
+    "authentication",
+];
+
+#[derive(Default)]
+struct Taken {
+    names: Unique,
+    paths: Unique,
+    hosts: Unique,
+}
+
+pub fn agents(check: &mut Check<'_>, raw: &Raw) -> Option<Vec<Agent>> {
+    if raw.agents.is_empty() {
+        check.problem("agents", "needs at least one agent");
+    }
+    if let Some(requirement) = &raw.security {
+        security::security(check, "security", requirement, raw);
+    }
+    // For its problems: every agent repeats the general rules silently.
+    Rules::default().add(check, "rate_limits", &raw.rate_limits);
+    let mut taken = Taken::default();
+    let mut agents = Vec::new();
+    let mut complete = true;
+    for (index, one) in raw.agents.items() {
+        match agent(check, &place("agents", index), one, raw, &mut taken) {
+            Some(agent) => agents.push(agent),
+            None => complete = false,
+        }
+    }
+    complete.then_some(agents)
+}
+
+fn agent(
+    check: &mut Check<'_>,
+    key: &str,
+    one: &RawAgent,
+    raw: &Raw,
+    taken: &mut Taken,
+) -> Option<Agent> {
+    let name_key = join(key, "name");
+    let name = names::name(check, &name_key, one.name.as_ref());
+    if let Some(name) = &name {
+        taken.names.claim(check, &name_key, name);
+    }
+    let route = route(check, key, one, taken);
+    let upstream = one
+        .upstream
+        .as_ref()
+        .and_then(|raw| upstream::upstream(check, &join(key, "upstream"), raw));
+    let card = card(check, &join(key, "card"), &one.card);
+    let security = match &one.security {
+        Some(own) => Some(security::security(check, &join(key, "security"), own, raw)),
+        None => raw
+            .security
+            .as_ref()
+            .map(|general| security::security(check, "security", general, raw)),
+    };
+    let mut rules = Rules::default();
+    rules.add(check, "rate_limits", &raw.rate_limits);
+    rules.add(check, &join(key, "limits"), &one.limits);
+    let body_bytes = match one.body_bytes {
+        Some(size) => check.size(&join(key, "body_bytes"), size, Size(1), MOST_BODY),
+        None => raw.limits.body_bytes.0,
+    };
+    Some(Agent {
+        name: name?,
+        route: route?,
+        upstream: upstream?,
+        card: card?,
+        security,
+        rate_limits: rules.finish(),
+        forward_credentials: one.forward_credentials,
+        body_bytes,
+    })
+}
+
+fn route(
+    check: &mut Check<'_>,
+    key: &str,
+    raw: &RawAgent,
+    taken: &mut Taken,
+) -> Option<AgentRoute> {
+    match (&raw.path, &raw.host) {
+        (Some(path), None) => {
+            let key = join(key, "path");
+            if let Some(fault) = route_fault(path) {
+                check.problem(&key, fault);
+                return None;
+            }
+            taken.paths.claim(check, &key, path);
+            Some(AgentRoute::Path(path.trim_end_matches('/').to_owned()))
+        }
+        (None, Some(text)) => {
+            let key = join(key, "host");
+            let Some(host) = url::host(text) else {
+                check.problem(
+                    &key,
+                    format!("`{text}` is not a host name; write it without scheme, port or `*`"),
+                );
+                return None;
+            };
+            taken.hosts.claim(check, &key, &host);
+            Some(AgentRoute::Host(host))
+        }
+        (Some(_), Some(_)) => {
+            check.problem(key, "has both `path` and `host`; keep one of them");
+            None
+        }
+        (None, None) => {
+            check.problem(key, "needs `path` (e.g. `/agents/maps`, or `/`) or `host`");
+            None
+        }
+    }
+}
+
+fn route_fault(path: &str) -> Option<String> {
+    if path == "/" {
+        return None;
+    }
+    if !path.starts_with('/') {
+        return Some("must begin with `/`".to_owned());
+    }
+    if let Some(fault) = url::path_fault(path) {
+        return Some(fault.to_owned());
+    }
+    if path.ends_with('/') {
+        return Some("must not end with `/`".to_owned());
+    }
+    if path.contains('%') {
+        // Encoded spellings of a path are compared with nothing: two texts would mean one route.
+        return Some("must not contain percent-encoded characters".to_owned());
+    }
+    path.split('/')
+        .any(|segment| segment.eq_ignore_ascii_case(".well-known"))
+        .then(|| "must not contain `.well-known`, under which cards are published".to_owned())
+}
+
+fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
+    let mut sound = true;
+    if let Some(Err(cause)) = raw.url.as_deref().map(url::verify) {
+        check.problem(&join(key, "url"), cause);
+        sound = false;
+    }
+    for name in raw.overrides.keys() {
+        let folded = name.to_ascii_lowercase().replace('_', "");
+        if GOVERNED.contains(&folded.as_str()) {
+            check.problem(
+                &join(&join(key, "overrides"), name),
+                "cannot be overridden: the gateway writes it from what it serves and enforces",
+            );
+        }
+    }
+    let overrides: Map<String, Value> = raw.overrides.clone();
+    let refresh = check.time(&join(key, "refresh"), raw.refresh, MILLISECOND * 100, DAY);
+    let max_bytes = check.size(
+        &join(key, "max_bytes"),
+        raw.max_bytes,
+        Size::kib(1),
+        Size::mib(16),
+    );
+    let max_age = check.time(
+        &join(key, "max_age"),
+        raw.max_age,
+        std::time::Duration::ZERO,
+        DAY * 30,
+    );
+    sound.then(|| Card {
+        url: raw.url.clone(),
+        refresh,
+        max_bytes,
+        max_age,
+        overrides,
+    })
+}

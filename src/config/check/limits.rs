@@ -1,0 +1,198 @@
+//! Bounds that make sense, and rate limits.
+
+use std::collections::BTreeSet;
+
+use super::super::model::{LimitBound, LimitKey, Limits, RateLimit};
+use super::super::raw::{List, RawLimitKey, RawLimits, RawRateLimit};
+use super::super::units::{Size, Time};
+use super::super::{join, place};
+use super::names::{self, Unique};
+use super::{Check, HOUR, MILLISECOND};
+use crate::a2a::Operation;
+
+/// Least header section: hyper refuses a smaller buffer.
+pub const LEAST_HEADER: Size = Size::kib(8);
+pub const MOST_HEADER: Size = Size::mib(1);
+/// Most of one body: it is held in memory.
+pub const MOST_BODY: Size = Size::mib(1024);
+
+pub fn limits(check: &mut Check<'_>, raw: &RawLimits) -> Limits {
+    let mut time = |name, value: Time| check.time(&join("limits", name), value, MILLISECOND, HOUR);
+    let tls_handshake = time("tls_handshake", raw.tls_handshake);
+    let request_header = time("request_header", raw.request_header);
+    let request_body_idle = time("request_body_idle", raw.request_body_idle);
+    let request_body = time("request_body", raw.request_body);
+    let keep_alive = time("keep_alive", raw.keep_alive);
+    let http2_ping = time("http2_ping", raw.http2_ping);
+
+    let mut size = |name, value, least, most| check.size(&join("limits", name), value, least, most);
+    let header_bytes = size("header_bytes", raw.header_bytes, LEAST_HEADER, MOST_HEADER);
+    let target_bytes = size("target_bytes", raw.target_bytes, Size(64), Size::kib(64));
+    let body_bytes = size("body_bytes", raw.body_bytes, Size(1), MOST_BODY);
+    let stream_buffer_bytes = size(
+        "stream_buffer_bytes",
+        raw.stream_buffer_bytes,
+        Size::kib(4),
+        Size::mib(64),
+    );
+    let stream_window = size(
+        "http2_stream_window",
+        raw.http2_stream_window,
+        Size::kib(4),
+        Size::mib(64),
+    );
+    // A connection's window begins at 65,535 bytes and cannot be made smaller (RFC 9113 §6.9.2).
+    let connection_window = size(
+        "http2_connection_window",
+        raw.http2_connection_window,
+        Size::kib(64),
+        Size::mib(512),
+    );
+    if connection_window < stream_window {
+        check.problem(
+            "limits.http2_connection_window",
+            "is smaller than `http2_stream_window`, of which it must hold at least one",
+        );
+    }
+
+    let mut count = |name, value, most| check.count(&join("limits", name), value, 1, most);
+    let header_fields = count("header_fields", raw.header_fields, 1000);
+    let json_depth = count("json_depth", raw.json_depth, 1024);
+    let number_digits = count("number_digits", raw.number_digits, 4096);
+    let _streams = count("http2_streams", raw.http2_streams, 10_000);
+    let connections = count("connections", raw.connections, 1_000_000);
+    let connections_per_address = count(
+        "connections_per_address",
+        raw.connections_per_address,
+        1_000_000,
+    );
+    let rate_limit_keys = count("rate_limit_keys", raw.rate_limit_keys, 10_000_000);
+
+    Limits {
+        tls_handshake,
+        request_header,
+        request_body_idle,
+        request_body,
+        keep_alive,
+        http2_ping,
+        header_bytes,
+        header_fields,
+        target_bytes,
+        body_bytes,
+        json_depth,
+        number_digits,
+        http2_streams: raw.http2_streams,
+        http2_stream_window: u32::try_from(stream_window).unwrap_or(u32::MAX),
+        http2_connection_window: u32::try_from(connection_window).unwrap_or(u32::MAX),
+        stream_buffer_bytes,
+        connections,
+        connections_per_address,
+        rate_limit_keys,
+    }
+}
+
+/// Rules of one agent: the general ones first. Names are unique among them, given ones as written.
+#[derive(Default)]
+pub struct Rules {
+    rules: Vec<(Option<String>, RateLimit)>,
+    unique: Unique,
+}
+
+impl Rules {
+    pub fn add(&mut self, check: &mut Check<'_>, key: &str, raw: &List<RawRateLimit>) {
+        for (index, raw) in raw.items() {
+            let key = place(key, index);
+            let name_key = join(&key, "name");
+            let name = names::name(check, &name_key, raw.name.as_ref());
+            if let Some(name) = &name {
+                self.unique.claim(check, &name_key, name);
+            }
+            if let Some(rule) = rate_limit(check, &key, raw) {
+                self.rules.push((name, rule));
+            }
+        }
+    }
+
+    pub fn finish(self) -> Vec<RateLimit> {
+        let mut taken: BTreeSet<String> = self
+            .rules
+            .iter()
+            .filter_map(|(name, _)| name.clone())
+            .collect();
+        self.rules
+            .into_iter()
+            .map(|(name, mut rule)| {
+                rule.name = name.unwrap_or_else(|| unused(&mut taken, &rule.name));
+                rule
+            })
+            .collect()
+    }
+}
+
+/// `base`, or `base-2`, `base-3` and so on; taken from then on.
+pub fn unused(taken: &mut BTreeSet<String>, base: &str) -> String {
+    let mut name = base.to_owned();
+    let mut number: u32 = 1;
+    while !taken.insert(name.clone()) {
+        number = number.saturating_add(1);
+        name = format!("{base}-{number}");
+    }
+    name
+}
+
+/// Its name is the one that it has unless the user gives one.
+fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<RateLimit> {
+    if raw.burst.is_some() && raw.rate.is_none() {
+        check.problem(&join(key, "burst"), "belongs to `rate`");
+    }
+    for (name, value) in [
+        ("burst", raw.burst),
+        ("concurrent", raw.concurrent),
+        ("open_streams", raw.open_streams),
+    ] {
+        if value == Some(0) {
+            check.problem(&join(key, name), "would admit nothing; at least 1");
+        }
+    }
+    let (kind, bound) = match (raw.rate, raw.concurrent, raw.open_streams) {
+        (Some(rate), None, None) => (
+            "rate",
+            LimitBound::Rate {
+                count: rate.count,
+                period: rate.period,
+                burst: raw.burst.unwrap_or(rate.count),
+            },
+        ),
+        (None, Some(count), None) => ("concurrent", LimitBound::Concurrent(count)),
+        (None, None, Some(count)) => ("streams", LimitBound::OpenStreams(count)),
+        _ => {
+            check.problem(
+                key,
+                "needs exactly one of `rate`, `concurrent` and `open_streams`",
+            );
+            return None;
+        }
+    };
+    let (whose, per) = match raw.per? {
+        RawLimitKey::Principal => ("principal", LimitKey::Principal),
+        RawLimitKey::Address => ("address", LimitKey::Address),
+        RawLimitKey::Agent => ("agent", LimitKey::Agent),
+    };
+    let mut operations = Vec::new();
+    for (index, name) in raw.operations.items() {
+        let operation = Operation::ALL
+            .into_iter()
+            .find(|operation| operation.as_str() == name.0);
+        if operation.is_some_and(|operation| operations.contains(&operation)) {
+            let key = place(&join(key, "operations"), index);
+            check.problem(&key, format!("`{}` is named twice", name.0));
+        }
+        operations.extend(operation);
+    }
+    Some(RateLimit {
+        name: format!("{whose}-{kind}"),
+        per,
+        operations,
+        bound,
+    })
+}

@@ -1,0 +1,248 @@
+//! From what the file says to what the program is built from: every rule that types cannot express, all problems at once.
+//!
+//! Each part gives `None` when something in it cannot be built, and goes on with the rest. What `shape` has reported is
+//! not reported again in other words: a problem at, above or below a key that already has one is dropped.
+
+mod agents;
+mod limits;
+mod listeners;
+mod names;
+mod schemes;
+mod security;
+mod upstream;
+pub mod url;
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Problem;
+use super::model::{Admin, Config, Log, LogFormat, State, Store};
+use super::raw::{Raw, RawAdmin, RawLog, RawLogFormat, RawState, RawStore};
+use super::shape::Places;
+use super::units::{Size, Time};
+
+pub use limits::unused;
+
+/// Where the embedded store is when the file does not say.
+pub const DEFAULT_STATE_PATH: &str = "/var/lib/a2a-gateway";
+const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+pub const MILLISECOND: Duration = Duration::from_millis(1);
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const HOUR: Duration = Duration::from_secs(60 * 60);
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// `earlier` are the problems that `shape` and its forerunners have found.
+pub fn check(
+    raw: &Raw,
+    base: &Path,
+    places: &Places,
+    earlier: Vec<Problem>,
+) -> Result<Config, Vec<Problem>> {
+    let mut check = Check {
+        base,
+        places,
+        reported: earlier.iter().map(|problem| problem.key.clone()).collect(),
+        problems: earlier,
+    };
+    let config = build(&mut check, raw);
+    let mut problems = check.problems;
+    match config {
+        Some(config) if problems.is_empty() => Ok(config),
+        Some(_) | None => {
+            if problems.is_empty() {
+                problems.push(Problem::new("configuration", "is incomplete"));
+            }
+            // In the order of the file; what has no line (variables) comes last.
+            problems.sort_by_key(|problem| problem.line.unwrap_or(u32::MAX));
+            Err(problems)
+        }
+    }
+}
+
+fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
+    let public_url = raw.public_url.as_deref().and_then(|text| {
+        let url = check.url("public_url", text)?;
+        Some(url.text().trim_end_matches('/').to_owned())
+    });
+    let admin = admin(check, &raw.admin);
+    let listeners = listeners::listeners(check, &raw.listeners, admin.as_ref());
+    let state = state(check, &raw.state);
+    let limits = limits::limits(check, &raw.limits);
+    let security_schemes = schemes::schemes(check, &raw.security_schemes);
+    let agents = agents::agents(check, raw);
+    security::certificates_are_asked_for(check, raw);
+    let log = log(check, &raw.log);
+    let drain = check.time("drain", raw.drain, Duration::ZERO, HOUR);
+    Some(Config {
+        public_url: public_url?,
+        listeners: listeners?,
+        admin,
+        state: state?,
+        limits,
+        security_schemes: security_schemes?,
+        agents: agents?,
+        log,
+        drain,
+        workers: raw.workers.and_then(|count| usize::try_from(count).ok()),
+    })
+}
+
+fn admin(check: &mut Check<'_>, raw: &RawAdmin) -> Option<Admin> {
+    let address = listeners::address(check, "admin.address", &raw.address)?;
+    raw.enabled.then_some(Admin { address })
+}
+
+fn state(check: &mut Check<'_>, raw: &RawState) -> Option<State> {
+    let store = match raw.store {
+        RawStore::Memory => {
+            for (key, given) in [
+                ("state.path", raw.path.is_some()),
+                ("state.sync_interval", raw.sync_interval.is_some()),
+            ] {
+                if given {
+                    check.problem(
+                        key,
+                        "belongs to `store: embedded`; the memory store has none",
+                    );
+                }
+            }
+            Some(Store::Memory)
+        }
+        RawStore::Embedded => {
+            let path = raw.path.as_deref().unwrap_or(DEFAULT_STATE_PATH);
+            let sync_interval = raw.sync_interval.map_or(DEFAULT_SYNC_INTERVAL, |interval| {
+                check.time("state.sync_interval", interval, MILLISECOND, HOUR)
+            });
+            check.path("state.path", path).map(|path| Store::Embedded {
+                path,
+                sync_interval,
+            })
+        }
+    };
+    let max_tasks = check.count("state.max_tasks", raw.max_tasks, 1, 100_000_000);
+    let retention = check.time("state.retention", raw.retention, SECOND, DAY * 3650);
+    Some(State {
+        store: store?,
+        max_tasks,
+        retention,
+    })
+}
+
+fn log(check: &mut Check<'_>, raw: &RawLog) -> Log {
+    if let Err(error) = tracing_subscriber::EnvFilter::builder().parse(&raw.level) {
+        check.problem(
+            "log.level",
+            format!(
+                "`{}` is no filter ({error}); write e.g. `info` or `info,a2a_gateway=debug`",
+                raw.level
+            ),
+        );
+    }
+    Log {
+        format: match raw.format {
+            RawLogFormat::Text => LogFormat::Text,
+            RawLogFormat::Json => LogFormat::Json,
+        },
+        level: raw.level.clone(),
+        access: raw.access,
+    }
+}
+
+/// What every part of the check needs: where problems go, where files are.
+pub struct Check<'a> {
+    base: &'a Path,
+    places: &'a Places,
+    reported: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl Check<'_> {
+    pub fn problem(&mut self, key: &str, cause: impl Into<String>) {
+        if self.reported.iter().any(|other| is_related(other, key)) {
+            return;
+        }
+        let problem = self.places.problem(key, cause);
+        // What is general is looked at once for every agent.
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// A file or folder, from the folder of the configuration.
+    pub fn path(&mut self, key: &str, text: &str) -> Option<PathBuf> {
+        if text.is_empty() {
+            self.problem(key, "is empty; name a file");
+            return None;
+        }
+        Some(self.base.join(text))
+    }
+
+    pub fn optional_path(&mut self, key: &str, text: Option<&String>) -> Option<PathBuf> {
+        text.and_then(|text| self.path(key, text))
+    }
+
+    /// An absolute http(s) URL without query.
+    pub fn url(&mut self, key: &str, text: &str) -> Option<url::Url> {
+        match url::Url::parse(text) {
+            Ok(url) => Some(url),
+            Err(cause) => {
+                self.problem(key, cause);
+                None
+            }
+        }
+    }
+
+    /// Text that may not be empty.
+    pub fn text(&mut self, key: &str, text: Option<&String>) -> Option<String> {
+        let text = text?;
+        if text.trim().is_empty() {
+            self.problem(key, "is empty");
+            return None;
+        }
+        Some(text.clone())
+    }
+
+    pub fn time(&mut self, key: &str, value: Time, least: Duration, most: Duration) -> Duration {
+        self.within(key, value.0, least, most, Time);
+        value.0
+    }
+
+    pub fn size(&mut self, key: &str, value: Size, least: Size, most: Size) -> usize {
+        self.within(key, value.0, least.0, most.0, Size);
+        value.0
+    }
+
+    pub fn count(&mut self, key: &str, value: u32, least: u32, most: u32) -> usize {
+        self.within(key, value, least, most, |count| count);
+        usize::try_from(value).unwrap_or(usize::MAX)
+    }
+
+    fn within<T: PartialOrd + Copy, D: Display>(
+        &mut self,
+        key: &str,
+        value: T,
+        least: T,
+        most: T,
+        show: impl Fn(T) -> D,
+    ) {
+        if value < least || value > most {
+            let (value, least, most) = (show(value), show(least), show(most));
+            self.problem(
+                key,
+                format!("must be from {least} to {most}, found {value}"),
+            );
+        }
+    }
+}
+
+/// The same key, or one inside the other.
+fn is_related(one: &str, other: &str) -> bool {
+    let inside = |outer: &str, inner: &str| {
+        inner
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    inside(one, other) || inside(other, one)
+}

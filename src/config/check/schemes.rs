@@ -1,0 +1,448 @@
+//! Security schemes: which keys belong to which type, and that each has what its verifier needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::super::model::{
+    ApiKey, ApiKeyPlace, CertificateRule, JwksSource, Jwt, KeySource, Scheme, SchemeKind,
+};
+use super::super::raw::{
+    List, Names, RawHttpScheme, RawKey, RawKeyPlace, RawScheme, RawSchemeType,
+};
+use super::super::{join, place};
+use super::names::{self, Unique};
+use super::{Check, DAY, SECOND};
+use crate::a2a::security::SchemeName;
+
+const DEFAULT_JWKS_REFRESH: Duration = Duration::from_secs(15 * 60);
+const DEFAULT_JWKS_COOLDOWN: Duration = Duration::from_secs(60);
+const DEFAULT_LEEWAY: Duration = Duration::from_secs(30);
+/// Leeway beyond this is a clock that needs repair.
+const MAX_LEEWAY: Duration = Duration::from_secs(10 * 60);
+const DEFAULT_PRINCIPAL_CLAIM: &str = "sub";
+/// SHA-256 of nothing: somebody hashed an empty variable.
+const EMPTY_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+const JWT_KEYS: [&str; 9] = [
+    "issuer",
+    "audience",
+    "jwks_file",
+    "jwks_url",
+    "jwks_ca",
+    "jwks_refresh",
+    "jwks_cooldown",
+    "leeway",
+    "principal_claim",
+];
+
+pub fn schemes(
+    check: &mut Check<'_>,
+    raw: &Names<RawScheme>,
+) -> Option<BTreeMap<SchemeName, Scheme>> {
+    let mut schemes = BTreeMap::new();
+    let mut complete = true;
+    for (name, raw) in raw.items() {
+        let key = join("security_schemes", name);
+        if !names::is_name(name) {
+            check.problem(
+                &key,
+                "the name must be letters, digits, `-`, `_` or `.`, beginning with a letter or digit",
+            );
+        }
+        let kind = raw.and_then(|raw| kind(check, &key, raw));
+        match (raw, kind) {
+            (Some(raw), Some(kind)) => {
+                let description = raw.description.clone();
+                schemes.insert(name.clone(), Scheme { description, kind });
+            }
+            (Some(_), None) | (None, _) => complete = false,
+        }
+    }
+    complete.then_some(schemes)
+}
+
+fn kind(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind> {
+    let (kind, own): (&str, &[&str]) = match (raw.kind?, raw.scheme) {
+        (RawSchemeType::ApiKey, _) => ("apiKey", &["in", "name", "keys", "keys_file"]),
+        (RawSchemeType::Http, Some(RawHttpScheme::Bearer)) => {
+            ("http with bearer", &["scheme", "bearerFormat"])
+        }
+        (RawSchemeType::Http, Some(RawHttpScheme::Basic)) => {
+            ("http with basic", &["scheme", "users_file"])
+        }
+        (RawSchemeType::Http, None) => {
+            need(check, key, "scheme", "http", false);
+            return None;
+        }
+        (RawSchemeType::OAuth2, _) => ("oauth2", &["flows", "oauth2MetadataUrl"]),
+        (RawSchemeType::OpenIdConnect, _) => ("openIdConnect", &["openIdConnectUrl"]),
+        (RawSchemeType::MutualTls, _) => ("mutualTLS", &["allow"]),
+    };
+    let takes_tokens = matches!(kind, "http with bearer" | "oauth2" | "openIdConnect");
+    for (name, given) in given(raw) {
+        let belongs = own.contains(&name) || (takes_tokens && JWT_KEYS.contains(&name));
+        if given && !belongs {
+            check.problem(
+                &join(key, name),
+                format!("does not belong to the type {kind}"),
+            );
+        }
+    }
+    match (raw.kind?, raw.scheme) {
+        (RawSchemeType::ApiKey, _) => api_key(check, key, raw),
+        (RawSchemeType::Http, Some(RawHttpScheme::Basic)) => {
+            need(check, key, "users_file", kind, raw.users_file.is_some());
+            let users_file = check.optional_path(&join(key, "users_file"), raw.users_file.as_ref());
+            Some(SchemeKind::Basic {
+                users_file: users_file?,
+            })
+        }
+        (RawSchemeType::Http, _) => Some(SchemeKind::Bearer {
+            bearer_format: raw.bearer_format.clone(),
+            jwt: jwt(check, key, kind, raw)?,
+        }),
+        (RawSchemeType::OAuth2, _) => oauth2(check, key, kind, raw),
+        (RawSchemeType::OpenIdConnect, _) => {
+            let url = published_url(
+                check,
+                key,
+                "openIdConnectUrl",
+                raw.open_id_connect_url.as_ref(),
+            );
+            let is_given = raw.open_id_connect_url.is_some();
+            need(check, key, "openIdConnectUrl", kind, is_given);
+            let jwt = jwt(check, key, kind, raw);
+            Some(SchemeKind::OpenIdConnect {
+                url: url?,
+                jwt: jwt?,
+            })
+        }
+        (RawSchemeType::MutualTls, _) => mutual_tls(check, key, raw),
+    }
+}
+
+fn given(raw: &RawScheme) -> [(&'static str, bool); 20] {
+    [
+        ("in", raw.place.is_some()),
+        ("name", raw.name.is_some()),
+        ("keys", raw.keys.is_some()),
+        ("keys_file", raw.keys_file.is_some()),
+        ("scheme", raw.scheme.is_some()),
+        ("bearerFormat", raw.bearer_format.is_some()),
+        ("users_file", raw.users_file.is_some()),
+        ("flows", raw.flows.is_some()),
+        ("oauth2MetadataUrl", raw.oauth2_metadata_url.is_some()),
+        ("openIdConnectUrl", raw.open_id_connect_url.is_some()),
+        ("issuer", raw.issuer.is_some()),
+        ("audience", raw.audience.is_some()),
+        ("jwks_file", raw.jwks_file.is_some()),
+        ("jwks_url", raw.jwks_url.is_some()),
+        ("jwks_ca", raw.jwks_ca.is_some()),
+        ("jwks_refresh", raw.jwks_refresh.is_some()),
+        ("jwks_cooldown", raw.jwks_cooldown.is_some()),
+        ("leeway", raw.leeway.is_some()),
+        ("principal_claim", raw.principal_claim.is_some()),
+        ("allow", raw.allow.is_some()),
+    ]
+}
+
+fn need(check: &mut Check<'_>, key: &str, name: &str, kind: &str, is_given: bool) {
+    if !is_given {
+        check.problem(
+            &join(key, name),
+            format!("is required with the type {kind}"),
+        );
+    }
+}
+
+fn api_key(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind> {
+    need(check, key, "in", "apiKey", raw.place.is_some());
+    need(check, key, "name", "apiKey", raw.name.is_some());
+    let name = raw.name.as_ref().and_then(|name| {
+        // Header, parameter and cookie names alike: RFC 9110 §5.6.2 `token`.
+        if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+            check.problem(
+                &join(key, "name"),
+                format!("`{name}` cannot be the name of a header, parameter or cookie"),
+            );
+            return None;
+        }
+        Some(name.clone())
+    });
+    let keys = match (&raw.keys, &raw.keys_file) {
+        (Some(keys), None) => inline_keys(check, &join(key, "keys"), keys).map(KeySource::Inline),
+        (None, Some(file)) => check
+            .path(&join(key, "keys_file"), file)
+            .map(KeySource::File),
+        (Some(_), Some(_)) => {
+            check.problem(key, "has both `keys` and `keys_file`; keep one of them");
+            None
+        }
+        (None, None) => {
+            check.problem(key, "needs `keys` or `keys_file`");
+            None
+        }
+    };
+    let place = match raw.place? {
+        RawKeyPlace::Header => ApiKeyPlace::Header,
+        RawKeyPlace::Query => ApiKeyPlace::Query,
+        RawKeyPlace::Cookie => ApiKeyPlace::Cookie,
+    };
+    Some(SchemeKind::ApiKey {
+        place,
+        name: name?,
+        keys: keys?,
+    })
+}
+
+fn inline_keys(check: &mut Check<'_>, key: &str, raw: &List<RawKey>) -> Option<Vec<ApiKey>> {
+    if raw.is_empty() {
+        check.problem(key, "is empty, so that nobody could call; add a key");
+    }
+    let mut ids = Unique::default();
+    let mut hashes = BTreeSet::new();
+    let mut keys = Vec::new();
+    let mut complete = true;
+    for (index, raw) in raw.items() {
+        let key = place(key, index);
+        let id_key = join(&key, "id");
+        let id = check.text(&id_key, raw.id.as_ref());
+        if let Some(id) = &id {
+            ids.claim(check, &id_key, id);
+        }
+        let hash =
+            raw.hash.as_ref().and_then(|text| {
+                let hash_key = join(&key, "hash");
+                let hash = parse_hash(text);
+                match &hash {
+                None => check.problem(
+                    &hash_key,
+                    "must be `sha256:<64 hex digits>` or `sha256:<salt in hex>:<64 hex digits>`",
+                ),
+                Some(_) if text.to_ascii_lowercase().ends_with(&format!("sha256:{EMPTY_HASH}")) => {
+                    check.problem(&hash_key, "is the hash of an empty key");
+                }
+                Some(hash) if !hashes.insert(hash.clone()) => {
+                    check.problem(&hash_key, "is already the hash of another key");
+                }
+                Some(_) => {}
+            }
+                hash
+            });
+        match (id, hash) {
+            (Some(id), Some((salt, sha256))) => keys.push(ApiKey {
+                id,
+                sha256,
+                salt,
+                scopes: raw.scopes.items().map(|(_, scope)| scope.clone()).collect(),
+            }),
+            (Some(_) | None, _) => complete = false,
+        }
+    }
+    complete.then_some(keys)
+}
+
+/// Salt and hash from `sha256:<hex>` or `sha256:<salt hex>:<hex>`.
+pub fn parse_hash(text: &str) -> Option<(Vec<u8>, [u8; 32])> {
+    let rest = text.strip_prefix("sha256:")?;
+    let (salt, hash) = match rest.split_once(':') {
+        Some((salt, hash)) => (hex(salt).filter(|salt| !salt.is_empty())?, hash),
+        None => (Vec::new(), rest),
+    };
+    Some((salt, hex(hash)?.try_into().ok()?))
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| {
+        char::from(*byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs
+        .iter()
+        .map(|[high, low]| Some(digit(high)? << 4 | digit(low)?))
+        .collect()
+}
+
+fn oauth2(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<SchemeKind> {
+    need(check, key, "flows", kind, raw.flows.is_some());
+    if raw.flows.as_ref().is_some_and(serde_json::Map::is_empty) {
+        check.problem(
+            &join(key, "flows"),
+            "is empty; cards need at least one flow",
+        );
+    }
+    let metadata_url = published_url(
+        check,
+        key,
+        "oauth2MetadataUrl",
+        raw.oauth2_metadata_url.as_ref(),
+    );
+    let jwt = jwt(check, key, kind, raw);
+    Some(SchemeKind::OAuth2 {
+        flows: raw.flows.clone()?.into(),
+        metadata_url,
+        jwt: jwt?,
+    })
+}
+
+fn published_url(
+    check: &mut Check<'_>,
+    key: &str,
+    name: &str,
+    text: Option<&String>,
+) -> Option<String> {
+    let text = text?;
+    if let Err(cause) = super::url::verify(text) {
+        check.problem(&join(key, name), cause);
+        return None;
+    }
+    Some(text.clone())
+}
+
+fn jwt(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<Jwt> {
+    need(check, key, "issuer", kind, raw.issuer.is_some());
+    need(check, key, "audience", kind, raw.audience.is_some());
+    let issuer = check.text(&join(key, "issuer"), raw.issuer.as_ref());
+    let audience_key = join(key, "audience");
+    let mut audience = Vec::new();
+    if let Some(list) = &raw.audience {
+        if list.is_empty() {
+            check.problem(
+                &audience_key,
+                "is empty, so that no token could pass; name this gateway's audience",
+            );
+        }
+        for (index, text) in list.items() {
+            audience.extend(check.text(&place(&audience_key, index), Some(text)));
+        }
+    }
+    let keys = jwks(check, key, raw);
+    let leeway = raw.leeway.map_or(DEFAULT_LEEWAY, |leeway| {
+        check.time(&join(key, "leeway"), leeway, Duration::ZERO, MAX_LEEWAY)
+    });
+    let principal_claim = match &raw.principal_claim {
+        Some(claim) => check.text(&join(key, "principal_claim"), Some(claim))?,
+        None => DEFAULT_PRINCIPAL_CLAIM.to_owned(),
+    };
+    Some(Jwt {
+        issuer: issuer?,
+        audience,
+        keys: keys?,
+        leeway,
+        principal_claim,
+    })
+}
+
+fn jwks(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<JwksSource> {
+    for (name, given) in [
+        ("jwks_ca", raw.jwks_ca.is_some()),
+        ("jwks_refresh", raw.jwks_refresh.is_some()),
+        ("jwks_cooldown", raw.jwks_cooldown.is_some()),
+    ] {
+        if given && raw.jwks_url.is_none() {
+            check.problem(&join(key, name), "belongs to `jwks_url`");
+        }
+    }
+    let url = match (&raw.jwks_file, &raw.jwks_url) {
+        (Some(file), None) => {
+            return check
+                .path(&join(key, "jwks_file"), file)
+                .map(JwksSource::File);
+        }
+        (None, Some(url)) => url,
+        (Some(_), Some(_)) => {
+            check.problem(key, "has both `jwks_file` and `jwks_url`; keep one of them");
+            return None;
+        }
+        (None, None) => {
+            check.problem(
+                key,
+                "needs `jwks_file` or `jwks_url` (discovery documents and cards are not followed to find keys)",
+            );
+            return None;
+        }
+    };
+    let url_key = join(key, "jwks_url");
+    let parsed = match super::url::verify(url) {
+        Ok(parsed) => Some(parsed),
+        Err(cause) => {
+            check.problem(&url_key, cause);
+            None
+        }
+    };
+    if let Some(parsed) = &parsed {
+        if !parsed.secure && !parsed.is_loopback() {
+            check.problem(
+                &url_key,
+                "must be https: whoever can change these keys can make tokens; http only on a loopback address",
+            );
+        }
+        if !parsed.secure && raw.jwks_ca.is_some() {
+            check.problem(&join(key, "jwks_ca"), "has no effect: `jwks_url` is http");
+        }
+    }
+    let refresh = raw.jwks_refresh.map_or(DEFAULT_JWKS_REFRESH, |refresh| {
+        check.time(&join(key, "jwks_refresh"), refresh, SECOND, DAY)
+    });
+    let cooldown = raw.jwks_cooldown.map_or(DEFAULT_JWKS_COOLDOWN, |cooldown| {
+        check.time(&join(key, "jwks_cooldown"), cooldown, SECOND, DAY)
+    });
+    let ca = check.optional_path(&join(key, "jwks_ca"), raw.jwks_ca.as_ref());
+    parsed?;
+    Some(JwksSource::Url {
+        url: url.clone(),
+        ca,
+        refresh,
+        cooldown,
+    })
+}
+
+fn mutual_tls(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind> {
+    need(check, key, "allow", "mutualTLS", raw.allow.is_some());
+    let key = join(key, "allow");
+    let list = raw.allow.as_ref()?;
+    if list.is_empty() {
+        check.problem(&key, "is empty, so that no certificate could pass");
+    }
+    let mut allow = Vec::new();
+    for (index, text) in list.items() {
+        match certificate_rule(text) {
+            Some(rule) => allow.push(rule),
+            None => check.problem(
+                &place(&key, index),
+                format!(
+                    "`{text}` is no rule for certificates; write a URI (`spiffe://…`), `dns:…`, `email:…` or `subject:…`"
+                ),
+            ),
+        }
+    }
+    Some(SchemeKind::MutualTls { allow })
+}
+
+fn certificate_rule(text: &str) -> Option<CertificateRule> {
+    let rule: (fn(String) -> CertificateRule, &str) = if let Some(rest) = text.strip_prefix("dns:")
+    {
+        (CertificateRule::Dns, rest)
+    } else if let Some(rest) = text.strip_prefix("email:") {
+        (CertificateRule::Email, rest)
+    } else if let Some(rest) = text.strip_prefix("subject:") {
+        (CertificateRule::Subject, rest)
+    } else {
+        let (scheme, rest) = text.split_once("://")?;
+        (
+            CertificateRule::Uri,
+            if scheme.is_empty() || rest.is_empty() {
+                ""
+            } else {
+                text
+            },
+        )
+    };
+    let (kind, pattern) = rule;
+    (!pattern.is_empty()).then(|| kind(pattern.to_owned()))
+}

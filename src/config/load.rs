@@ -1,0 +1,40 @@
+//! From text to what serde fills: parse, expand, override, fit to the schema; in this order, collecting problems.
+
+use std::path::Path;
+
+use super::check;
+use super::environment::Environment;
+use super::model::Config;
+use super::raw::Raw;
+use super::{Problem, expand, files, overlay, schema, shape, tree};
+
+/// Reads and checks the file. Relative paths in it start at its folder.
+pub fn load(path: &Path, environment: &Environment) -> Result<Config, Vec<Problem>> {
+    let text = files::read_text(path)
+        .map_err(|error| vec![Problem::new("configuration", super::with_causes(&error))])?;
+    let base = path.parent().unwrap_or_else(|| Path::new(""));
+    parse(&text, base, environment)
+}
+
+/// The same for text at hand; relative paths start at `base`.
+pub fn parse(text: &str, base: &Path, environment: &Environment) -> Result<Config, Vec<Problem>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let schema = schema::shared();
+    let mut root = tree::parse(text).map_err(|problem| vec![problem])?;
+    let mut problems = Vec::new();
+    expand::expand(&mut root, environment, &mut problems);
+    overlay::lay(&mut root, environment, schema, &mut problems);
+    let fitted = shape::fit(&root, schema);
+    problems.extend(fitted.problems);
+    let raw = match serde_json::from_value::<Raw>(fitted.value) {
+        Ok(raw) => raw,
+        Err(error) => {
+            // `shape` lets nothing through that does not deserialise, unless the whole file was given up.
+            if problems.is_empty() {
+                problems.push(Problem::new("configuration", error.to_string()));
+            }
+            return Err(problems);
+        }
+    };
+    check::check(&raw, base, &fitted.places, problems)
+}

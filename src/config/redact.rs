@@ -1,0 +1,374 @@
+//! The running configuration as operators may see it: every value in force, in the words of the file, no secret.
+//!
+//! Built from the checked configuration, so that defaults show. Secrets are never read here, only named; hashes of keys
+//! are blanked too, because short keys can be found from them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::model::*;
+use super::units::{Rate, Size, Time, Wait};
+use crate::a2a::security::Security;
+
+const BLANK: &str = "[redacted]";
+
+pub fn redacted(config: &Config) -> Value {
+    let schemes: Map<String, Value> = config
+        .security_schemes
+        .iter()
+        .map(|(name, one)| (name.clone(), scheme(one)))
+        .collect();
+    let mut shown = json!({
+        "public_url": config.public_url,
+        "listeners": config.listeners.iter().map(listener).collect::<Vec<_>>(),
+        "admin": match &config.admin {
+            Some(admin) => json!({ "enabled": true, "address": admin.address.to_string() }),
+            None => json!({ "enabled": false }),
+        },
+        "state": state(&config.state),
+        "limits": limits(&config.limits),
+        "security_schemes": schemes,
+        "agents": config.agents.iter().map(agent).collect::<Vec<_>>(),
+        "log": {
+            "format": match config.log.format {
+                LogFormat::Text => "text",
+                LogFormat::Json => "json",
+            },
+            "level": config.log.level,
+            "access": config.log.access,
+        },
+        "drain": time(config.drain),
+        "workers": config.workers,
+    });
+    tidy(&mut shown);
+    shown
+}
+
+fn listener(listener: &Listener) -> Value {
+    json!({
+        "name": listener.name,
+        "address": listener.address.to_string(),
+        "tls": listener.tls.as_ref().map(|tls| json!({
+            "certificates": tls.certificates.iter().map(certificate).collect::<Vec<_>>(),
+            "client_ca": tls.client_ca.as_deref().map(path),
+            "client_crls": tls.client_crls.iter().map(|file| path(file)).collect::<Vec<_>>(),
+            "client_certificates": match tls.client_certificates {
+                ClientCertificates::Off => "off",
+                ClientCertificates::Optional => "optional",
+                ClientCertificates::Required => "required",
+            },
+            "min_version": match tls.min_version {
+                TlsVersion::Tls12 => "1.2",
+                TlsVersion::Tls13 => "1.3",
+            },
+        })),
+        "trusted_proxies": listener.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn certificate(files: &CertificateFiles) -> Value {
+    json!({ "certificate": path(&files.certificate), "private_key": path(&files.private_key) })
+}
+
+fn state(state: &State) -> Value {
+    let mut shown = match &state.store {
+        Store::Memory => json!({ "store": "memory" }),
+        Store::Embedded {
+            path: folder,
+            sync_interval,
+        } => json!({
+            "store": "embedded",
+            "path": path(folder),
+            "sync_interval": time(*sync_interval),
+        }),
+    };
+    add(&mut shown, "max_tasks", state.max_tasks);
+    add(&mut shown, "retention", time(state.retention));
+    shown
+}
+
+fn limits(limits: &Limits) -> Value {
+    let window = |bytes: u32| size(usize::try_from(bytes).unwrap_or(usize::MAX));
+    json!({
+        "tls_handshake": time(limits.tls_handshake),
+        "request_header": time(limits.request_header),
+        "request_body_idle": time(limits.request_body_idle),
+        "request_body": time(limits.request_body),
+        "keep_alive": time(limits.keep_alive),
+        "http2_ping": time(limits.http2_ping),
+        "header_bytes": size(limits.header_bytes),
+        "header_fields": limits.header_fields,
+        "target_bytes": size(limits.target_bytes),
+        "body_bytes": size(limits.body_bytes),
+        "json_depth": limits.json_depth,
+        "number_digits": limits.number_digits,
+        "http2_streams": limits.http2_streams,
+        "http2_stream_window": window(limits.http2_stream_window),
+        "http2_connection_window": window(limits.http2_connection_window),
+        "stream_buffer_bytes": size(limits.stream_buffer_bytes),
+        "connections": limits.connections,
+        "connections_per_address": limits.connections_per_address,
+        "rate_limit_keys": limits.rate_limit_keys,
+    })
+}
+
+fn scheme(scheme: &Scheme) -> Value {
+    let mut shown = match &scheme.kind {
+        SchemeKind::ApiKey {
+            place,
+            name,
+            keys: source,
+        } => {
+            let mut shown = json!({
+                "type": "apiKey",
+                "in": match place {
+                    ApiKeyPlace::Header => "header",
+                    ApiKeyPlace::Query => "query",
+                    ApiKeyPlace::Cookie => "cookie",
+                },
+                "name": name,
+            });
+            match source {
+                KeySource::File(file) => add(&mut shown, "keys_file", path(file)),
+                KeySource::Inline(keys) => {
+                    add(&mut shown, "keys", keys.iter().map(key).collect::<Vec<_>>())
+                }
+            }
+            shown
+        }
+        SchemeKind::Bearer {
+            bearer_format,
+            jwt: one,
+        } => {
+            let mut shown =
+                json!({ "type": "http", "scheme": "bearer", "bearerFormat": bearer_format });
+            jwt(&mut shown, one);
+            shown
+        }
+        SchemeKind::Basic { users_file } => {
+            json!({ "type": "http", "scheme": "basic", "users_file": path(users_file) })
+        }
+        SchemeKind::OAuth2 {
+            flows,
+            metadata_url,
+            jwt: one,
+        } => {
+            let mut shown =
+                json!({ "type": "oauth2", "flows": flows, "oauth2MetadataUrl": metadata_url });
+            jwt(&mut shown, one);
+            shown
+        }
+        SchemeKind::OpenIdConnect { url, jwt: one } => {
+            let mut shown = json!({ "type": "openIdConnect", "openIdConnectUrl": url });
+            jwt(&mut shown, one);
+            shown
+        }
+        SchemeKind::MutualTls { allow } => {
+            json!({ "type": "mutualTLS", "allow": allow.iter().map(rule).collect::<Vec<_>>() })
+        }
+    };
+    add(&mut shown, "description", scheme.description.clone());
+    shown
+}
+
+fn key(key: &ApiKey) -> Value {
+    json!({ "id": key.id, "hash": BLANK, "scopes": key.scopes })
+}
+
+fn rule(rule: &CertificateRule) -> String {
+    match rule {
+        CertificateRule::Uri(pattern) => pattern.clone(),
+        CertificateRule::Dns(pattern) => format!("dns:{pattern}"),
+        CertificateRule::Email(pattern) => format!("email:{pattern}"),
+        CertificateRule::Subject(pattern) => format!("subject:{pattern}"),
+    }
+}
+
+fn jwt(shown: &mut Value, jwt: &Jwt) {
+    add(shown, "issuer", jwt.issuer.clone());
+    add(shown, "audience", jwt.audience.clone());
+    match &jwt.keys {
+        JwksSource::File(file) => add(shown, "jwks_file", path(file)),
+        JwksSource::Url {
+            url,
+            ca,
+            refresh,
+            cooldown,
+        } => {
+            add(shown, "jwks_url", url.clone());
+            add(shown, "jwks_ca", ca.as_deref().map(path));
+            add(shown, "jwks_refresh", time(*refresh));
+            add(shown, "jwks_cooldown", time(*cooldown));
+        }
+    }
+    add(shown, "leeway", time(jwt.leeway));
+    add(shown, "principal_claim", jwt.principal_claim.clone());
+}
+
+fn agent(agent: &Agent) -> Value {
+    let mut shown = json!({ "name": agent.name });
+    match &agent.route {
+        AgentRoute::Path(path) if path.is_empty() => add(&mut shown, "path", "/"),
+        AgentRoute::Path(path) => add(&mut shown, "path", path.clone()),
+        AgentRoute::Host(host) => add(&mut shown, "host", host.clone()),
+    }
+    add(&mut shown, "upstream", upstream(&agent.upstream));
+    add(&mut shown, "card", card(&agent.card));
+    add(
+        &mut shown,
+        "security",
+        agent.security.as_ref().map(security),
+    );
+    let rules: Vec<Value> = agent.rate_limits.iter().map(rate_limit).collect();
+    add(&mut shown, "limits", rules);
+    add(&mut shown, "forward_credentials", agent.forward_credentials);
+    add(&mut shown, "body_bytes", size(agent.body_bytes));
+    shown
+}
+
+fn upstream(upstream: &Upstream) -> Value {
+    json!({
+        "protocol": {
+            "generation": upstream.generation.map_or("auto", crate::a2a::Generation::as_str),
+            "binding": "auto",
+        },
+        "endpoints": upstream.endpoints.iter().map(|endpoint| json!({ "url": endpoint.url })).collect::<Vec<_>>(),
+        "balance": match upstream.balance {
+            Balance::LeastRequest => "least_request",
+            Balance::RoundRobin => "round_robin",
+        },
+        "http": match upstream.http {
+            UpstreamHttp::Auto => "auto",
+            UpstreamHttp::Http1 => "http1",
+            UpstreamHttp::Http2 => "http2",
+        },
+        "tls": {
+            "ca": upstream.tls.ca.as_deref().map(path),
+            "client_certificate": upstream.tls.client.as_ref().map(|files| path(&files.certificate)),
+            "client_private_key": upstream.tls.client.as_ref().map(|files| path(&files.private_key)),
+            "server_name": upstream.tls.server_name,
+        },
+        "credential": upstream.credential.as_ref().map(credential),
+        "connect_timeout": time(upstream.connect_timeout),
+        "first_byte_timeout": time(upstream.first_byte_timeout),
+        "send_timeout": wait(upstream.send_timeout),
+        "idle_timeout": time(upstream.idle_timeout),
+        "stream_idle_timeout": wait(upstream.stream_idle_timeout),
+        "pool_idle": time(upstream.pool_idle),
+        "max_connections": upstream.max_connections,
+        "answer_header_bytes": size(upstream.answer_header_bytes),
+        "answer_bytes": size(upstream.answer_bytes),
+        "event_bytes": size(upstream.event_bytes),
+    })
+}
+
+fn credential(credential: &UpstreamCredential) -> Value {
+    match credential {
+        UpstreamCredential::Header { name, value: _ } => {
+            json!({ "header": { "name": name.as_str(), "value": BLANK } })
+        }
+        UpstreamCredential::Bearer(_) => json!({ "bearer": { "token": BLANK } }),
+        UpstreamCredential::Basic {
+            username,
+            password: _,
+        } => json!({ "basic": { "username": username, "password": BLANK } }),
+    }
+}
+
+fn card(card: &Card) -> Value {
+    json!({
+        "url": card.url,
+        "refresh": time(card.refresh),
+        "max_bytes": size(card.max_bytes),
+        "max_age": time(card.max_age),
+        "overrides": card.overrides,
+    })
+}
+
+fn security(security: &Security) -> Vec<Value> {
+    security
+        .alternatives
+        .iter()
+        .map(|alternative| {
+            let schemes: Map<String, Value> = alternative
+                .iter()
+                .map(|one| (one.scheme.clone(), one.scopes.clone().into()))
+                .collect();
+            Value::Object(schemes)
+        })
+        .collect()
+}
+
+fn rate_limit(rule: &RateLimit) -> Value {
+    let mut shown = json!({
+        "name": rule.name,
+        "per": match rule.per {
+            LimitKey::Principal => "principal",
+            LimitKey::Address => "address",
+            LimitKey::Agent => "agent",
+        },
+        "operations": rule.operations.iter().map(|operation| operation.as_str()).collect::<Vec<_>>(),
+    });
+    match rule.bound {
+        LimitBound::Rate {
+            count,
+            period,
+            burst,
+        } => {
+            add(&mut shown, "rate", Rate { count, period }.to_string());
+            add(&mut shown, "burst", burst);
+        }
+        LimitBound::Concurrent(count) => add(&mut shown, "concurrent", count),
+        LimitBound::OpenStreams(count) => add(&mut shown, "open_streams", count),
+    }
+    shown
+}
+
+fn add(shown: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Some(object) = shown.as_object_mut() {
+        object.insert(key.to_owned(), value.into());
+    }
+}
+
+fn time(time: Duration) -> String {
+    Time(time).to_string()
+}
+
+fn wait(wait: Option<Duration>) -> String {
+    Wait(wait).to_string()
+}
+
+fn size(bytes: usize) -> String {
+    Size(bytes).to_string()
+}
+
+fn path(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Leaves out what is not set, and user information of every URL, wherever a user may have put one.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|_, value| !value.is_null());
+            object.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::String(text) => {
+            if let Some(plain) = without_userinfo(text) {
+                *text = plain;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn without_userinfo(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at_checked(end)?;
+    let (_, host) = authority.rsplit_once('@')?;
+    Some(format!("{scheme}://{host}{rest}"))
+}

@@ -1,0 +1,272 @@
+//! A fake agent over raw sockets: it shows whatever misbehaviour a test needs, and remembers what it was sent.
+//!
+//! The card is served by itself; every `POST` is recorded and answered by the script.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// What an agent was sent.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// Request line and fields as they came.
+    pub head: String,
+    pub body: Vec<u8>,
+    /// Which connection, counted from 0.
+    pub connection: usize,
+}
+
+impl Received {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The raw `id` as JSON text.
+    pub fn id(&self) -> String {
+        self.json()["id"].to_string()
+    }
+
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+/// What an agent does with one request.
+pub enum Reply {
+    /// 200 with this JSON.
+    Json(String),
+    /// Status line, fields and body, framed by length.
+    Whole(u16, &'static str, String),
+    /// These bytes as they are; then the connection is closed.
+    Raw(Vec<u8>),
+    /// An event stream: chunks as they are sent; the end of the channel is a clean end, `None` breaks it off.
+    Stream(mpsc::Receiver<Option<String>>),
+    /// Nothing, for as long as the caller waits.
+    Silence,
+}
+
+type Script = dyn Fn(&Received) -> Reply + Send + Sync;
+
+pub struct Agent {
+    pub address: SocketAddr,
+    received: Arc<Mutex<Vec<Received>>>,
+    connections: Arc<AtomicUsize>,
+    /// Connections open at this moment.
+    open: Arc<AtomicUsize>,
+    job: JoinHandle<()>,
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.job.abort();
+    }
+}
+
+pub const CARD: &str = r#"{"name":"Fake","description":"d","version":"1","supportedInterfaces":[{"url":"http://agent.internal/","protocolBinding":"JSONRPC","protocolVersion":"1.0"}],"capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
+pub const CARD_0_3: &str = r#"{"name":"Fake","description":"d","version":"1","protocolVersion":"0.3.0","url":"http://agent.internal/","preferredTransport":"JSONRPC","capabilities":{"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
+/// Both generations.
+pub const CARD_HYBRID: &str = r#"{"name":"Fake","description":"d","version":"1","protocolVersion":"0.3.0","url":"http://agent.internal/","preferredTransport":"JSONRPC","supportedInterfaces":[{"url":"http://agent.internal/","protocolBinding":"JSONRPC","protocolVersion":"1.0"},{"url":"http://agent.internal/","protocolBinding":"JSONRPC","protocolVersion":"0.3"}],"capabilities":{"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
+
+impl Agent {
+    /// With a 1.0 card.
+    pub async fn start(script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with_card(CARD, script).await
+    }
+
+    pub async fn with_card(card: &str, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::on(socket, card, script).await
+    }
+
+    pub async fn on(
+        socket: TcpListener,
+        card: &str,
+        script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let address = socket.local_addr().expect("an address");
+        let (received, connections, open): (Arc<Mutex<Vec<Received>>>, Arc<AtomicUsize>, Arc<AtomicUsize>) =
+            Default::default();
+        let script: Arc<Script> = Arc::new(script);
+        let card: Arc<str> = Arc::from(card);
+        let (log, count, opened) = (received.clone(), connections.clone(), open.clone());
+        let job = tokio::spawn(async move {
+            while let Ok((stream, _)) = socket.accept().await {
+                stream.set_nodelay(true).expect("nodelay");
+                let connection = Connection {
+                    stream,
+                    number: count.fetch_add(1, Ordering::SeqCst),
+                    card: card.clone(),
+                    script: script.clone(),
+                    log: log.clone(),
+                };
+                let opened = opened.clone();
+                tokio::spawn(async move {
+                    opened.fetch_add(1, Ordering::SeqCst);
+                    connection.serve().await;
+                    opened.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Self { address, received, connections, open, job }
+    }
+
+    /// Calls so far, cards not counted.
+    pub fn received(&self) -> Vec<Received> {
+        self.received.lock().expect("log").clone()
+    }
+
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    number: usize,
+    card: Arc<str>,
+    script: Arc<Script>,
+    log: Arc<Mutex<Vec<Received>>>,
+}
+
+impl Connection {
+    async fn serve(mut self) {
+        let mut buffer = Vec::new();
+        while let Some(request) = self.read(&mut buffer).await {
+            let reply = if request.head.starts_with("GET") {
+                if request.head.contains("agent-card.json") {
+                    Reply::Json(self.card.to_string())
+                } else {
+                    Reply::Whole(404, "", "no".to_owned())
+                }
+            } else {
+                self.log.lock().expect("log").push(request.clone());
+                (self.script)(&request)
+            };
+            if !self.answer(reply).await {
+                return;
+            }
+        }
+    }
+
+    /// Returns whether the connection goes on.
+    async fn answer(&mut self, reply: Reply) -> bool {
+        match reply {
+            Reply::Json(body) => self.write(whole(200, "content-type: application/json\r\n", &body)).await,
+            Reply::Whole(status, fields, body) => self.write(whole(status, fields, &body)).await,
+            Reply::Raw(bytes) => {
+                self.write(bytes).await;
+                let _closed = self.stream.shutdown().await;
+                false
+            }
+            Reply::Stream(mut chunks) => {
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+                self.write(head.into()).await;
+                loop {
+                    let mut one = [0; 1];
+                    tokio::select! {
+                        chunk = chunks.recv() => match chunk {
+                            Some(Some(text)) => {
+                                let framed = format!("{:x}\r\n{text}\r\n", text.len());
+                                if !self.write(framed.into()).await {
+                                    return false;
+                                }
+                            }
+                            // Broken off: no last chunk.
+                            Some(None) => return false,
+                            None => return self.write("0\r\n\r\n".into()).await,
+                        },
+                        // The gateway hung up.
+                        _ = self.stream.read(&mut one) => return false,
+                    }
+                }
+            }
+            Reply::Silence => {
+                let mut one = [0; 1];
+                let _gone = tokio::time::timeout(Duration::from_secs(30), self.stream.read(&mut one)).await;
+                false
+            }
+        }
+    }
+
+    async fn write(&mut self, bytes: Vec<u8>) -> bool {
+        self.stream.write_all(&bytes).await.is_ok()
+    }
+
+    async fn read(&mut self, buffer: &mut Vec<u8>) -> Option<Received> {
+        let end = loop {
+            if let Some(end) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            self.more(buffer).await?;
+        };
+        let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
+        buffer.drain(..end);
+        let mut received = Received { head, body: Vec::new(), connection: self.number };
+        let length: usize = received.field("content-length").map_or(0, |length| length.parse().expect("a length"));
+        assert!(received.field("transfer-encoding").is_none(), "the gateway sends whole bodies: {}", received.head);
+        while buffer.len() < length {
+            self.more(buffer).await?;
+        }
+        received.body = buffer.drain(..length).collect();
+        Some(received)
+    }
+
+    async fn more(&mut self, buffer: &mut Vec<u8>) -> Option<()> {
+        let mut part = [0; 4096];
+        match self.stream.read(&mut part).await {
+            Ok(0) | Err(_) => None,
+            Ok(count) => {
+                buffer.extend_from_slice(&part[..count]);
+                Some(())
+            }
+        }
+    }
+}
+
+fn whole(status: u16, fields: &str, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status} X\r\n{fields}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// Answers sends with a completed task of this id, gets and cancels with the task that they name.
+pub fn tasks(task: impl Fn() -> String + Send + Sync + 'static) -> impl Fn(&Received) -> Reply + Send + Sync {
+    move |request| {
+        let call = request.json();
+        let id = &call["id"];
+        Reply::Json(match call["method"].as_str().unwrap_or_default() {
+            "SendMessage" => {
+                let task = task();
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"task":{{"id":"{task}","contextId":"ctx-{task}","status":{{"state":"TASK_STATE_WORKING"}}}}}}}}"#
+                )
+            }
+            _ => format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"id":{},"contextId":"c","status":{{"state":"TASK_STATE_COMPLETED"}}}}}}"#,
+                call["params"]["id"]
+            ),
+        })
+    }
+}
+
+/// One SSE event with this 1.0 stream result.
+pub fn event(id: &str, result: &str) -> String {
+    format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\r\n\r\n")
+}
+
+/// The first event of a stream.
+pub fn task_event(id: &str, task: &str) -> String {
+    event(id, &format!(r#"{{"task":{{"id":"{task}","contextId":"ctx-{task}","status":{{"state":"TASK_STATE_WORKING"}}}}}}"#))
+}
