@@ -534,7 +534,8 @@ pub struct RawUpstream {
     pub idle_timeout: Time,
     /// Longest silence on a stream. `none`, because agents may think for long and need not send heartbeats.
     pub stream_idle_timeout: Wait,
-    /// How long an unused connection is kept. Below the 75 s and more after which servers usually close it.
+    /// How long an unused connection is kept. Below the 5 s after which agents on uvicorn and Node close theirs: a call
+    /// that meets the close may not be sent again.
     pub pool_idle: Time,
     /// Most connections to one endpoint.
     pub max_connections: u32,
@@ -560,7 +561,7 @@ impl Default for RawUpstream {
             send_timeout: Wait(None),
             idle_timeout: Time::seconds(60),
             stream_idle_timeout: Wait(None),
-            pool_idle: Time::seconds(60),
+            pool_idle: Time::seconds(4),
             max_connections: 1024,
             answer_header_bytes: Size::kib(64),
             answer_bytes: Size::mib(16),

@@ -186,7 +186,7 @@ impl ByName {
         self.exact
             .get(&name)
             .or_else(|| {
-                let (_, parent) = name.rsplit_once('.')?;
+                let (_, parent) = name.split_once('.')?;
                 self.wildcard.get(parent)
             })
             .map(Vec::as_slice)

@@ -1,7 +1,7 @@
 //! A distinguished name as RFC 4514 text.
 //!
 //! The most specific part first, no space between parts, as `openssl x509 -noout -subject -nameopt RFC2253,utf8,-esc_msb`
-//! prints it. One text for one name: what could be taken for a separator is escaped, control characters too, so that no
+//! prints it, except that STREET is in capitals and old string types (BMPString, T61String) appear in hexadecimal. One text for one name: what could be taken for a separator is escaped, control characters too, so that no
 //! value can imitate another name or another line of a log.
 
 use std::fmt::Write as _;
@@ -33,7 +33,8 @@ pub(super) fn rfc4514(name: &X509Name<'_>) -> String {
         if index > 0 {
             text.push(',');
         }
-        for (index, attribute) in part.iter().enumerate() {
+        let attributes: Vec<_> = part.iter().collect();
+        for (index, attribute) in attributes.into_iter().rev().enumerate() {
             if index > 0 {
                 text.push('+');
             }

@@ -205,3 +205,31 @@ async fn plain_http_is_a_failed_handshake() {
         .unwrap_err();
     assert!(matches!(error, Error::Handshake(_)), "{error:?}");
 }
+
+#[tokio::test]
+async fn an_accepted_socket_becomes_a_stream_in_a_job() {
+    use crate::listener::{Connections, bind_address};
+
+    fn job<T: Send>(future: T) -> T {
+        future
+    }
+    let ca = Ca::new("server CA");
+    let folder = Folder::new();
+    let acceptor = build(&folder.listener(&[&ca.server(&["a.example"])]));
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut bound = bind_address("test", any_port, Connections::with_limits(10, 10)).unwrap();
+    let socket = tokio::net::TcpStream::connect(bound.local_address())
+        .await
+        .unwrap();
+    let connector = TlsConnector::from(Caller::trusting(&ca).shared());
+    let name = ServerName::try_from("a.example").unwrap();
+    let accepted = job(bound.accept()).await.unwrap();
+    let (server, client) = tokio::join!(
+        job(acceptor.accept(accepted.stream, PATIENCE, accepted.address)),
+        connector.connect(name, socket)
+    );
+    let (server, peer) = server.unwrap();
+    client.unwrap();
+    assert!(server.transport().nodelay().unwrap());
+    assert_eq!(peer.address, accepted.address);
+}

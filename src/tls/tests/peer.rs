@@ -1,6 +1,7 @@
 //! What a client certificate says of its peer.
 
 use rcgen::{DistinguishedName, DnValue};
+use x509_parser::prelude::FromDer;
 
 use super::*;
 use crate::tls::PeerCertificate;
@@ -120,6 +121,17 @@ fn a_subject_is_rfc4514_text() {
         )],
         "CN=#1E0400610062",
     );
+}
+
+#[test]
+fn attributes_of_one_part_are_joined_by_plus() {
+    // SEQUENCE { SET { CN=a, OU=b } }
+    let name = [
+        0x30, 0x16, 0x31, 0x14, 0x30, 0x08, 0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, 0x01, b'a', 0x30,
+        0x08, 0x06, 0x03, 0x55, 0x04, 0x0b, 0x0c, 0x01, b'b',
+    ];
+    let (_, name) = x509_parser::x509::X509Name::from_der(&name).unwrap();
+    assert_eq!(crate::tls::subject::rfc4514(&name), "OU=b+CN=a");
 }
 
 #[test]

@@ -100,6 +100,8 @@ impl Agent {
         let card: Arc<str> = Arc::from(card);
         let (log, count, opened) = (received.clone(), connections.clone(), open.clone());
         let job = tokio::spawn(async move {
+            // Connections end with the agent.
+            let mut jobs = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = socket.accept().await {
                 stream.set_nodelay(true).expect("nodelay");
                 let connection = Connection {
@@ -110,7 +112,7 @@ impl Agent {
                     log: log.clone(),
                 };
                 let opened = opened.clone();
-                tokio::spawn(async move {
+                jobs.spawn(async move {
                     opened.fetch_add(1, Ordering::SeqCst);
                     connection.serve().await;
                     opened.fetch_sub(1, Ordering::SeqCst);

@@ -1,0 +1,5 @@
+//! What the gateway does with well-behaved callers and agents.
+
+mod affinity;
+mod card;
+mod relay;
