@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{Method, Request, StatusCode};
-use http_body::Body as _;
 use serde_json::json;
 use tokio::time::{Instant, advance};
 
