@@ -333,9 +333,10 @@ impl Pipeline {
         });
         let (parts, bytes, outcome, revealed) = whole.await?;
         learn::note(record, &revealed);
-        let bytes = match permit.call().operation {
-            Operation::ExtendedCard => extended_card(agent, permit, &bytes)?,
-            _ => bytes,
+        let bytes = if permit.call().operation == Operation::ExtendedCard {
+            extended_card(agent, permit, &bytes)?
+        } else {
+            bytes
         };
         Ok(Answered { parts, content: Content::Whole(bytes, outcome) })
     }

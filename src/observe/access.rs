@@ -18,13 +18,15 @@ const WRITE_AT: usize = 64 * 1024;
 /// Long enough to batch under load, short enough for a person who watches.
 const WRITE_EVERY: Duration = Duration::from_millis(50);
 
+type Sink = dyn Fn(&[u8]) + Send + Sync;
+
 #[derive(Clone)]
 pub struct AccessLog(Arc<Inner>);
 
 struct Inner {
     waiting: Mutex<Vec<u8>>,
     full: Notify,
-    sink: Box<dyn Fn(&[u8]) + Send + Sync>,
+    sink: Box<Sink>,
 }
 
 impl AccessLog {

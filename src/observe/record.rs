@@ -111,7 +111,7 @@ impl Drop for Record {
     fn drop(&mut self) {
         let elapsed = self.started.elapsed();
         if let Some(agent) = &self.agent {
-            let seconds = (!self.stream).then(|| elapsed.as_secs_f64());
+            let seconds = (!self.stream).then_some(elapsed.as_secs_f64());
             agent.finished(self.operation, self.outcome, seconds);
             if self.stream {
                 agent.open_streams.dec();

@@ -28,6 +28,12 @@ pub enum Form {
 #[derive(Clone, Debug)]
 pub struct Reject {
     pub reason: Reason,
+    more: Box<More>,
+}
+
+/// What some rejections say besides their reason.
+#[derive(Clone, Debug, Default)]
+struct More {
     headers: HeaderMap,
     /// `error.data`, or `details` in the plain form.
     details: Option<serde_json::Value>,
@@ -38,23 +44,23 @@ pub struct Reject {
 
 impl Reject {
     pub fn new(reason: Reason) -> Self {
-        Self { reason, headers: HeaderMap::new(), details: None, id: None, explanation: None }
+        Self { reason, more: Box::default() }
     }
 
     pub fn with_id(mut self, id: RpcId) -> Self {
-        self.id = Some(id);
+        self.more.id = Some(id);
         self
     }
 
     pub fn allowing(mut self, methods: &'static str) -> Self {
-        self.headers.insert(header::ALLOW, HeaderValue::from_static(methods));
+        self.more.headers.insert(header::ALLOW, HeaderValue::from_static(methods));
         self
     }
 
     /// Names what is served, in the ErrorInfo that 1.0 defines (A2A 1.0 §9.5).
     pub fn serving(mut self, served: &[Generation]) -> Self {
         let versions: Vec<&str> = served.iter().map(|generation| generation.as_str()).collect();
-        self.details = Some(json!([{
+        self.more.details = Some(json!([{
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
             "reason": "VERSION_NOT_SUPPORTED",
             "domain": "a2a-protocol.org",
@@ -64,19 +70,20 @@ impl Reject {
     }
 
     pub fn response(self, form: Form, mut held: Held) -> Response<Body> {
+        let More { headers: own_headers, details, id, explanation } = *self.more;
         let status = status(self.reason);
         let code = code(self.reason);
-        let text = match self.explanation {
+        let text = match explanation {
             Some(explanation) => &format!("{}: {explanation}", text(self.reason)),
             None => text(self.reason),
         };
-        let id = self.id.or(match form {
+        let id = id.or(match form {
             Form::JsonRpc(id) => Some(id),
             Form::Plain => None,
         });
         let bytes = match id {
             Some(id) => {
-                let data = self.details.and_then(|data| serde_json::value::to_raw_value(&data).ok());
+                let data = details.and_then(|data| serde_json::value::to_raw_value(&data).ok());
                 jsonrpc::write_error(&id, code, text, data.as_deref())
             }
             None => Bytes::from(
@@ -84,7 +91,7 @@ impl Reject {
                     "code": status.as_u16(),
                     "status": canonical(status),
                     "message": text,
-                    "details": self.details.unwrap_or_else(|| json!([{
+                    "details": details.unwrap_or_else(|| json!([{
                         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
                         "reason": self.reason.as_str().to_ascii_uppercase(),
                         "domain": "a2a-gateway",
@@ -101,7 +108,7 @@ impl Reject {
         let mut response = Response::new(Body::whole(if head { Bytes::new() } else { bytes }, outcome, held));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        *headers = self.headers;
+        *headers = own_headers;
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(hygiene::X_REQUEST_ID, request_id);
@@ -327,7 +334,7 @@ impl From<&authenticate::Error> for Reject {
         };
         let mut reject = Self::new(reason);
         for challenge in error.challenges() {
-            reject.headers.append(header::WWW_AUTHENTICATE, challenge.clone());
+            reject.more.headers.append(header::WWW_AUTHENTICATE, challenge.clone());
         }
         reject
     }
@@ -336,7 +343,7 @@ impl From<&authenticate::Error> for Reject {
 impl From<&ratelimit::Limited> for Reject {
     fn from(limited: &ratelimit::Limited) -> Self {
         let mut reject = Self::new(Reason::RateLimited);
-        limited.headers(&mut reject.headers);
+        limited.headers(&mut reject.more.headers);
         reject
     }
 }
@@ -363,7 +370,8 @@ impl From<&parse::Error> for Reject {
                     | jsonrpc::RequestErrorKind::ConflictingSpellings
                     | jsonrpc::RequestErrorKind::LookAlikeParam => Reason::InvalidParams,
                 };
-                let rejected = Self { explanation: Some(error.kind.message()), ..Self::new(reason) };
+                let mut rejected = Self::new(reason);
+                rejected.more.explanation = Some(error.kind.message());
                 rejected.with_id(error.id.clone().unwrap_or_else(RpcId::null))
             }
         }

@@ -14,8 +14,7 @@ use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Environment};
 use a2a_gateway::observe::access::AccessLog;
 
-pub use agent::{Agent, Reply};
-pub use client::{Answer, call, get, post};
+pub use client::{call, get, post};
 
 /// The credential that `Gateway::of` asks for, and its hash.
 pub const KEY: &str = "test-key";
@@ -56,10 +55,6 @@ impl Gateway {
         let gateway = Self::start(&config_of(endpoints, more, top)).await;
         gateway.ready().await;
         gateway
-    }
-
-    pub fn bound(&self) -> &Bound {
-        self.bound.as_ref().expect("running")
     }
 
     pub async fn ready(&self) {

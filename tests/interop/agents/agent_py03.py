@@ -1,0 +1,116 @@
+"""An A2A 0.3 agent on the Python SDK 0.3: JSON-RPC at `/`, tasks and push configurations in memory.
+
+The tasks are known to this process only: a request that reaches another replica fails, and that is
+what the suite looks for. Push configurations are stored and never delivered.
+"""
+
+import asyncio
+
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.apps import A2AStarletteApplication
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
+from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TaskState, TextPart
+from a2a.utils import new_agent_text_message, new_task
+
+from serving import arguments, listen, serve, skills
+
+
+def text_parts(text: str) -> list[Part]:
+    return [Part(root=TextPart(text=text))]
+
+
+class Executor(AgentExecutor):
+    def __init__(self, replica: str) -> None:
+        self.replica = replica
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        word, _, rest = context.get_user_input().partition(' ')
+        if word == 'boom':
+            raise RuntimeError('boom as asked')
+        if word == 'message':
+            await event_queue.enqueue_event(
+                new_agent_text_message(f'{rest}@{self.replica}', context_id=context.context_id)
+            )
+            return
+        task = context.current_task
+        if task is None:
+            task = new_task(context.message)
+            await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+
+        def say(text: str):
+            return updater.new_agent_message(text_parts(f'{text}@{self.replica}'))
+
+        if task.status.state == TaskState.input_required:
+            await updater.start_work()
+            await updater.add_artifact(
+                text_parts(f'answered {context.get_user_input()}@{self.replica}'), name='answer', last_chunk=True
+            )
+            await updater.complete()
+        elif word == 'echo':
+            await updater.start_work()
+            await updater.add_artifact(text_parts(f'{rest}@{self.replica}'), name='echo', last_chunk=True)
+            await updater.complete()
+        elif word == 'stream':
+            await updater.start_work()
+            count = int(rest)
+            for number in range(1, count + 1):
+                await updater.add_artifact(
+                    text_parts(f'chunk {number}'),
+                    artifact_id='stream',
+                    append=number > 1,
+                    last_chunk=number == count,
+                )
+                await asyncio.sleep(0.02)
+            await updater.complete(say('done'))
+        elif word == 'slow':
+            steps, _, pause = rest.partition(' ')
+            for number in range(int(steps)):
+                await updater.start_work(say(f'step {number}'))
+                await asyncio.sleep(int(pause or 100) / 1000)
+            await updater.add_artifact(text_parts(f'slow {rest}@{self.replica}'), name='slow', last_chunk=True)
+            await updater.complete()
+        elif word == 'ask':
+            await updater.update_status(TaskState.input_required, say('which one?'), final=True)
+        elif word == 'fail':
+            await updater.failed(say('failed as asked'))
+        else:
+            await updater.reject(say(f'no skill {word!r}'))
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        await TaskUpdater(event_queue, context.task_id, context.context_id).update_status(
+            TaskState.canceled, final=True
+        )
+
+
+def main() -> None:
+    args = arguments()
+    if args.compat:
+        raise SystemExit('the Python SDK 0.3 speaks 0.3 only')
+    bound = listen(args.port)
+    card = AgentCard(
+        name=args.name,
+        description='Interop agent on the Python SDK 0.3',
+        version='1.0.0',
+        protocol_version='0.3.0',
+        url=args.card_url or f'http://127.0.0.1:{bound.getsockname()[1]}/',
+        preferred_transport='JSONRPC',
+        capabilities=AgentCapabilities(streaming=True, push_notifications=True),
+        default_input_modes=['text/plain'],
+        default_output_modes=['text/plain'],
+        skills=[AgentSkill(**skill) for skill in skills()],
+        supports_authenticated_extended_card=True,
+    )
+    extended = card.model_copy(deep=True, update={'name': f'{args.name} (extended)'})
+    handler = DefaultRequestHandler(
+        agent_executor=Executor(args.replica),
+        task_store=InMemoryTaskStore(),
+        push_config_store=InMemoryPushNotificationConfigStore(),
+    )
+    serve(A2AStarletteApplication(card, handler, extended_agent_card=extended).build(), bound)
+
+
+if __name__ == '__main__':
+    main()

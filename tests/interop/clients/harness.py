@@ -1,0 +1,161 @@
+"""What both Python clients share: the command line, trust and credentials, the record of what went over
+the wire, and the run of the scenarios.
+
+Uses nothing of an SDK, so that either virtual environment can import it. A scenario is an async function
+that takes a `Session` and returns what it saw; the driver compares that between a direct run and one through
+the gateway, so it must not depend on ids or on timing. It raises `AssertionError` when what it saw is wrong,
+and `NotApplicable` with the reason when the SDK or the agent cannot do it.
+"""
+
+import argparse
+import asyncio
+import json
+import ssl
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import httpx
+
+
+class NotApplicable(Exception):
+    """The scenario has no meaning for this pair; the text says why."""
+
+
+def equal(actual, expected, what: str) -> None:
+    if actual != expected:
+        raise AssertionError(f'{what}: {actual!r} instead of {expected!r}')
+
+
+def check(condition, what: str) -> None:
+    if not condition:
+        raise AssertionError(what)
+
+
+async def ends(stream) -> str:
+    """Whether a stream ends after its task was canceled: servers on the Python SDK 0.3 leave it open for ever."""
+
+    async def rest() -> None:
+        async for _ in stream:
+            pass
+
+    try:
+        await asyncio.wait_for(rest(), 3)
+    except TimeoutError:
+        return 'the stream stays open'
+    return 'the stream ends'
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--base', required=True, help='URL under which /.well-known/agent-card.json stands')
+    parser.add_argument('--ca', help='PEM file to trust instead of the system')
+    parser.add_argument('--bearer', help='sent as Authorization: Bearer')
+    parser.add_argument('--header', action='append', default=[], help="'Name: value', sent with every request")
+    parser.add_argument('--scenario', default='all', help='a name, several with commas, or all')
+    parser.add_argument('--expect-auth', action='store_true', help='calls without a credential must get 401')
+    parser.add_argument('--timeout', type=float, default=20, help='seconds for one scenario')
+    parser.add_argument('--trace', action='store_true', help='stack traces of failures on stderr')
+    return parser.parse_args()
+
+
+class Session:
+    """The HTTP side of one scenario."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.base = args.base.rstrip('/')
+        self.urls: list[str] = []
+        self.answers: list[tuple[int, str | None]] = []
+
+    def _headers(self, bearer: str | None) -> dict[str, str]:
+        headers = dict(line.split(': ', 1) for line in self.args.header)
+        if bearer:
+            headers['Authorization'] = f'Bearer {bearer}'
+        return headers
+
+    @asynccontextmanager
+    async def http(self, **credential):
+        """A client that trusts `--ca` and shows the credential, unless `bearer=` says otherwise (None: no credential at all)."""
+        if 'bearer' in credential:
+            bearer = credential['bearer']
+            headers = self._headers(bearer) if bearer else {}
+        else:
+            headers = self._headers(self.args.bearer)
+
+        async def on_request(request: httpx.Request) -> None:
+            self.urls.append(str(request.url))
+
+        async def on_response(response: httpx.Response) -> None:
+            self.answers.append((response.status_code, response.headers.get('www-authenticate')))
+
+        verify = ssl.create_default_context(cafile=self.args.ca) if self.args.ca else True
+        async with httpx.AsyncClient(
+            verify=verify,
+            headers=headers,
+            timeout=httpx.Timeout(self.args.timeout),
+            event_hooks={'request': [on_request], 'response': [on_response]},
+            trust_env=False,
+        ) as client:
+            yield client
+
+    def refused(self, what: str) -> None:
+        """The last answer was a 401 that says how to do better."""
+        status, challenge = self.answers[-1]
+        equal(status, 401, f'{what}: HTTP status')
+        check(challenge, f'{what}: 401 without WWW-Authenticate')
+
+    def stayed(self) -> None:
+        """A client that left the published base would go round the gateway unnoticed."""
+        for url in self.urls:
+            check(url == self.base or url.startswith(f'{self.base}/'), f'the client went to {url}, outside {self.base}')
+
+
+Scenario = Callable[[Session], Awaitable[object]]
+
+
+async def _one(name: str, scenario: Scenario, args: argparse.Namespace) -> dict:
+    session = Session(args)
+    started = time.monotonic()
+    result: dict = {'scenario': name, 'ok': True, 'detail': '', 'observed': None}
+    try:
+        result['observed'] = await asyncio.wait_for(scenario(session), args.timeout)
+        session.stayed()
+    except NotApplicable as reason:
+        result |= {'ok': None, 'detail': str(reason)}
+    except TimeoutError:
+        result |= {'ok': False, 'detail': f'no end after {args.timeout} s'}
+    except Exception as error:  # a failed scenario must not stop the others
+        result |= {'ok': False, 'detail': f'{type(error).__name__}: {error}'}
+        if args.trace:
+            traceback.print_exc()
+    result['ms'] = round((time.monotonic() - started) * 1000)
+    return result
+
+
+def run(scenarios: dict[str, Scenario]) -> None:
+    """Runs what the command line asks for, one line of JSON each; ends the process with 1 if one failed."""
+    args = arguments()
+    names = list(scenarios) if args.scenario == 'all' else args.scenario.split(',')
+    if unknown := [name for name in names if name not in scenarios]:
+        raise SystemExit(f'no scenario {", ".join(unknown)}; there are: {", ".join(scenarios)}')
+
+    async def everything() -> bool:
+        good = True
+        for name in names:
+            result = await _one(name, scenarios[name], args)
+            print(json.dumps(result), flush=True)
+            good = good and result['ok'] is not False
+        return good
+
+    sys.exit(0 if asyncio.run(everything()) else 1)
+
+
+# Texts that every client sends, so that the runs compare.
+UNICODE = 'Grüße, 你好, 🚢 "quoted" \\ back\nnew line\ttab \u2028 end'
+# Below the 100 kB at which Express' JSON reader gives up.
+LARGE = '0123456789abcdef' * 4096
+UNKNOWN_TASK = '00000000-0000-4000-8000-000000000000'
+HOOK = 'http://127.0.0.1:9/hook'

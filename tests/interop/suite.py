@@ -1,0 +1,250 @@
+"""What the drivers share: where things stand, processes that are started and stopped by their id, the credentials,
+and the gateway with its configuration. Standard library only.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PYTHON_03 = HERE / '.venv-0.3/bin/python'
+PYTHON_1 = HERE / '.venv-1.x/bin/python'
+ISSUER = 'https://issuer.example'
+AUDIENCE = 'a2a'
+
+START_SECONDS = 30
+STOP_SECONDS = 15
+
+
+class Failed(Exception):
+    """Something that the suite needs did not come up."""
+
+
+@dataclass(frozen=True)
+class AgentKind:
+    """An agent program; `generations` is what it answers."""
+
+    name: str
+    command: tuple[str, ...]
+    generations: tuple[str, ...]
+
+
+AGENTS = {
+    kind.name: kind
+    for kind in (
+        AgentKind('py03', (str(PYTHON_03), 'agents/agent_py03.py'), ('0.3',)),
+        AgentKind('py1', (str(PYTHON_1), 'agents/agent_py1.py'), ('1.0',)),
+        AgentKind('js1', ('node', 'agents/agent_js1.mjs'), ('1.0',)),
+        AgentKind('py1-compat', (str(PYTHON_1), 'agents/agent_py1.py', '--compat'), ('1.0', '0.3')),
+        AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3')),
+    )
+}
+
+
+class Process:
+    """A child with its errors in a file; stopped by its id, and by nothing else."""
+
+    def __init__(self, name: str, command: list[str], log: Path, cwd: Path = HERE) -> None:
+        self.name = name
+        self.log = log
+        self._file = log.open('ab')
+        self.child = subprocess.Popen(
+            command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._file
+        )
+
+    def first_line(self, start: str) -> str:
+        """Waits for a line on stdout that begins so."""
+        deadline = time.monotonic() + START_SECONDS
+        seen = b''
+        while time.monotonic() < deadline:
+            readable, _, _ = select.select([self.child.stdout], [], [], 0.1)
+            if readable:
+                piece = os.read(self.child.stdout.fileno(), 4096)
+                if not piece:
+                    break
+                seen += piece
+                for line in seen.decode(errors='replace').splitlines():
+                    if line.startswith(start):
+                        return line
+        raise Failed(f'{self.name} did not come up: {seen!r}\n{self.tail()}')
+
+    def alive(self) -> bool:
+        return self.child.poll() is None
+
+    def kill(self) -> None:
+        """Without notice, as a crash would."""
+        self.child.kill()
+        self.child.wait()
+
+    def stop(self) -> int:
+        """Asks, then insists; gives the exit code."""
+        if self.alive():
+            self.child.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.child.wait(STOP_SECONDS)
+        if self.alive():
+            self.kill()
+        self.child.stdout.close()
+        self._file.close()
+        return self.child.returncode
+
+    def tail(self, lines: int = 30) -> str:
+        """The end of the log without the access records, which would bury the rest."""
+        kept = [line for line in self.log.read_text(errors='replace').splitlines() if ' access ' not in line]
+        return '\n'.join(kept[-lines:])
+
+
+@dataclass
+class Agent:
+    kind: AgentKind
+    replica: str
+    process: Process
+    url: str
+
+    @staticmethod
+    def start(kind: AgentKind, folder: Path, replica: str = 'r1', name: str | None = None) -> 'Agent':
+        command = [*kind.command, '--port', '0', '--name', name or kind.name, '--replica', replica]
+        log = folder / f'agent-{name or kind.name}-{replica}.log'
+        process = Process(f'agent {kind.name} {replica}', command, log)
+        try:
+            port = process.first_line('READY ').split()[1]
+        except Failed:
+            process.stop()
+            raise
+        return Agent(kind, replica, process, f'http://127.0.0.1:{port}/')
+
+    @property
+    def base(self) -> str:
+        return self.url.rstrip('/')
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """A CA, a server certificate for the loopback, a key set and a token that it verifies; all in one folder."""
+
+    folder: Path
+    ca: Path
+    token: str
+
+    @staticmethod
+    def make(folder: Path) -> 'Credentials':
+        def openssl(*arguments: str) -> None:
+            done = subprocess.run(['openssl', *arguments], cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise Failed(f'openssl {arguments[0]}: {done.stderr}')
+
+        curve = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes')
+        openssl(
+            'req', '-x509', *curve, '-days', '2', '-subj', '/CN=interop CA', '-keyout', 'ca.key', '-out', 'ca.crt',
+            '-addext', 'basicConstraints=critical,CA:TRUE', '-addext', 'keyUsage=critical,keyCertSign,cRLSign',
+        )  # fmt: skip
+        openssl('req', *curve, '-subj', '/CN=localhost', '-keyout', 'server.key', '-out', 'server.csr')
+        (folder / 'server.ext').write_text(
+            'subjectAltName=DNS:localhost,IP:127.0.0.1\n'
+            'basicConstraints=critical,CA:FALSE\n'
+            'keyUsage=critical,digitalSignature\n'
+            'extendedKeyUsage=serverAuth\n'
+        )
+        openssl(
+            'x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial',
+            '-days', '2', '-extfile', 'server.ext', '-out', 'server.crt',
+        )  # fmt: skip
+        mint = [str(PYTHON_1), str(HERE / 'mint.py'), 'jwks.json', ISSUER, AUDIENCE, 'interop']
+        token = subprocess.run(mint, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+        return Credentials(folder, folder / 'ca.crt', token)
+
+
+@dataclass
+class Gateway:
+    """The binary under test, in front of agents; `agents` maps the name of an entry to its replicas."""
+
+    binary: Path
+    credentials: Credentials
+    agents: dict[str, list[Agent]]
+    port: int = field(default_factory=free_port)
+    admin_port: int = field(default_factory=free_port)
+    process: Process | None = None
+
+    def base(self, name: str) -> str:
+        return f'https://127.0.0.1:{self.port}/agents/{name}'
+
+    def configuration(self) -> str:
+        lines = [
+            f'public_url: https://127.0.0.1:{self.port}',
+            'listeners:',
+            '  - name: public',
+            f'    address: "127.0.0.1:{self.port}"',
+            '    tls: { certificate: server.crt, private_key: server.key }',
+            f'admin: {{ address: "127.0.0.1:{self.admin_port}" }}',
+            'state: { store: embedded, path: ./state }',
+            'security_schemes:',
+            '  corp:',
+            '    type: http',
+            '    scheme: bearer',
+            '    bearerFormat: JWT',
+            f'    issuer: "{ISSUER}"',
+            f'    audience: [{AUDIENCE}]',
+            '    jwks_file: jwks.json',
+            'security: [ { corp: [] } ]',
+            'agents:',
+        ]
+        for name, replicas in self.agents.items():
+            lines += [f'  - name: {name}', f'    path: /agents/{name}', '    upstream:', '      endpoints:']
+            lines += [f'        - {{ url: "{agent.url}" }}' for agent in replicas]
+        return '\n'.join(lines) + '\n'
+
+    def start(self) -> None:
+        folder = self.credentials.folder
+        (folder / 'state').mkdir(exist_ok=True)
+        (folder / 'gateway.yaml').write_text(self.configuration())
+        command = [str(self.binary), 'run', '--config', str(folder / 'gateway.yaml')]
+        # stdout goes to the same file as stderr: nobody reads a pipe here, and a full one would stop the gateway.
+        shell = ['/bin/sh', '-c', 'exec "$@" >&2', 'sh', *command]
+        self.process = Process('gateway', shell, folder / 'gateway.log', cwd=folder)
+        deadline = time.monotonic() + START_SECONDS
+        answer = 'no answer'
+        while time.monotonic() < deadline and self.process.alive():
+            try:
+                with urllib.request.urlopen(f'http://127.0.0.1:{self.admin_port}/ready', timeout=2) as response:
+                    if response.status == 200:
+                        return
+                    answer = f'HTTP {response.status}'
+            except urllib.error.HTTPError as error:
+                answer = f'HTTP {error.code} {error.read(500)!r}'
+            except OSError as error:
+                answer = str(error)
+            time.sleep(0.1)
+        self.process.stop()
+        raise Failed(f'the gateway did not become ready ({answer})\n{self.process.tail()}')
+
+    def stop(self) -> int:
+        return self.process.stop() if self.process else 0
+
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.credentials.ca))
+
+
+def stop_on_sigterm() -> None:
+    """Lets the driver end what it started when it is asked to end itself."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
+def require_setup() -> None:
+    """Runs the set-up, which returns at once when nothing has changed."""
+    subprocess.run([str(HERE / 'setup.sh')], check=True)
