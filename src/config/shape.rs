@@ -164,8 +164,12 @@ impl<'a> Walk<'a> {
     }
 
     fn integer(&mut self, node: &Node, schema: &Value, key: &str) -> Option<Value> {
-        let (Kind::Literal(text, _) | Kind::Given(text)) = &node.kind else {
-            return self.mistyped(node, key, "a whole number");
+        let text = match &node.kind {
+            Kind::Literal(text, _) | Kind::Given(text) => text,
+            Kind::Text(text) if text.parse::<u64>().is_err() => text,
+            Kind::Text(_) | Kind::Null | Kind::List(_) | Kind::Map(_) | Kind::Broken => {
+                return self.mistyped(node, key, "a whole number");
+            }
         };
         let Ok(number) = text.parse::<u64>() else {
             return self.refuse(key, format!("expected a whole number, found `{text}`"));

@@ -58,9 +58,21 @@ pub fn from_agents(agents: &[String], listen: Option<SocketAddr>) -> Result<Conf
         "agents": listed,
     });
     match serde_json::from_value::<Raw>(raw) {
-        Ok(raw) => check::check(&raw, Path::new(""), &Places::default(), Vec::new()),
+        Ok(raw) => {
+            check::check(&raw, Path::new(""), &Places::default(), Vec::new()).map_err(in_arguments)
+        }
         Err(error) => Err(vec![Problem::new("--agent", error.to_string())]),
     }
+}
+
+/// Nobody wrote a file: what is wrong with its only listener was said with `--listen`.
+fn in_arguments(mut problems: Vec<Problem>) -> Vec<Problem> {
+    for problem in &mut problems {
+        if problem.key.starts_with("listeners") || problem.key == "public_url" {
+            problem.key = "--listen".to_owned();
+        }
+    }
+    problems
 }
 
 /// `localhost-9999`; the characters of an IPv6 address that a path would not show well are left out.

@@ -69,6 +69,9 @@ const GUESSES: [(&str, &str, &str); 24] = [
     ),
 ];
 
+/// A longer list of keys is no longer read.
+const MAX_LISTED: usize = 12;
+
 /// The cause of an unknown key, with the best advice there is.
 pub fn unknown(section: &str, key: &str, known: &[&str]) -> String {
     if let Some((_, _, advice)) = GUESSES
@@ -79,6 +82,7 @@ pub fn unknown(section: &str, key: &str, known: &[&str]) -> String {
     }
     match nearest(key, known) {
         Some(near) => format!("unknown key; did you mean `{near}`?"),
+        None if known.len() > MAX_LISTED => "unknown key; see config/README.md".to_owned(),
         None => format!("unknown key; known here: {}", list(known)),
     }
 }

@@ -101,12 +101,20 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
     }
 }
 
-/// The parser's own words without its excerpt of the file, which may show secrets, and without the place, which we give.
+/// The parser's own words for users, without its excerpt of the file, which may show secrets, and without the place,
+/// which we give.
 fn message(error: &serde_saphyr::Error) -> String {
+    if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = error {
+        return format!("the key `{key}` is given twice");
+    }
+    if let serde_saphyr::Error::RecursiveReferencesRequireWeakTypes { .. } = error {
+        return "an alias stands inside the value that it refers to".to_owned();
+    }
     let text = error.render_with_options(serde_saphyr::render_options! {
+        formatter: &serde_saphyr::UserMessageFormatter,
         snippets: serde_saphyr::SnippetMode::Off,
     });
-    match text.rsplit_once(" at line ") {
+    match text.split_once(" at line ") {
         Some((message, _)) => message.to_owned(),
         None => text,
     }

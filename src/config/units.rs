@@ -206,14 +206,16 @@ fn leading_number(text: &str) -> Option<(u64, &str)> {
     Some((number.parse().ok()?, rest))
 }
 
-/// In the largest unit that divides it and leaves more than one of them: `90s` but `2m`, `60s` but `24h`.
+/// In the largest unit that divides it, as people say it: `90s` but `2m`, `60s` but `1h`, `24h` but `7d`.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
         for (name, worth) in TIME_UNITS {
             let worth = u128::from(worth);
-            if millis.is_multiple_of(worth) && (millis / worth > 1 || worth <= 1000) {
-                return write!(f, "{}{name}", millis / worth);
+            let count = millis / worth;
+            let is_usual = count > 1 || worth <= 1000 || (count == 1 && name == "h");
+            if millis.is_multiple_of(worth) && is_usual {
+                return write!(f, "{count}{name}");
             }
         }
         write!(f, "{millis}ms")

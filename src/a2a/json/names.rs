@@ -1,9 +1,9 @@
 //! Whether an object has two members of one name.
 //!
-//! Most objects have few members: their names stand in arrays on the stack, told apart by a tag of length and first bytes,
+//! Most objects have few members: their names stand in an array on the stack, told apart by a tag of length and first bytes,
 //! and a filter of 64 bits answers nearly all of the questions. From `SMALL` members on a hash table takes over, keyed at
-//! random so that a caller cannot aim for collisions. It holds positions in the document, not names: below 52 bytes a
-//! name while it grows, and the shortest member of an object so large takes 7.
+//! random so that a caller cannot aim for collisions. It holds positions in the document, not names, so it takes at most nine
+//! times the bytes of the object (just after it has grown, with the shortest names there are).
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

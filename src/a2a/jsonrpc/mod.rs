@@ -5,6 +5,7 @@
 mod answer;
 mod error;
 mod methods;
+mod params;
 mod request;
 #[cfg(test)]
 mod tests;

@@ -9,10 +9,11 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::methods::{Method, Place, method};
-use super::{MAX_ID_BYTES, MAX_RPC_ID_BYTES, code};
+use super::methods::method;
+use super::params::Params;
+use super::{MAX_RPC_ID_BYTES, code};
 use crate::a2a::json::{self, Kind, Limits, Strict, Text, Value};
-use crate::a2a::{Call, ContextId, Generation, RpcId, TaskId};
+use crate::a2a::{Call, RpcId};
 
 /// Most `referenceTaskIds` of one message: each of them is looked up, and held as long as the call.
 pub const MAX_REFERENCES: usize = 256;
@@ -140,12 +141,12 @@ struct Walk {
     level: usize,
 }
 
-struct Problem {
-    kind: RequestErrorKind,
-    at: usize,
+pub(super) struct Problem {
+    pub(super) kind: RequestErrorKind,
+    pub(super) at: usize,
 }
 
-fn problem<T>(kind: RequestErrorKind, at: usize) -> Result<T, Problem> {
+pub(super) fn problem<T>(kind: RequestErrorKind, at: usize) -> Result<T, Problem> {
     Err(Problem { kind, at })
 }
 
@@ -162,40 +163,7 @@ struct Envelope<'a> {
     look_alike: Option<usize>,
 }
 
-/// Members of `params`, and of `params.message`. Both spellings of a member share one field.
-#[derive(Default)]
-struct Params<'a> {
-    /// Where `params` is, if it is no object.
-    bad: Option<usize>,
-    id: Field<'a>,
-    task: Field<'a>,
-    context: Field<'a>,
-    /// Where `params.message` is, if it is no object.
-    bad_message: Option<usize>,
-    message_task: Field<'a>,
-    message_context: Field<'a>,
-    references: References<'a>,
-    look_alike: Option<usize>,
-}
-
 const ENVELOPE: &[&str] = &["jsonrpc", "id", "method", "params"];
-const PARAMS: &[&str] = &[
-    "id",
-    "taskId",
-    "task_id",
-    "contextId",
-    "context_id",
-    "message",
-];
-const MESSAGE: &[&str] = &[
-    "taskId",
-    "task_id",
-    "contextId",
-    "context_id",
-    "referenceTaskIds",
-    "reference_task_ids",
-];
-
 impl<'a> Envelope<'a> {
     fn walk(&mut self, body: &'a [u8], limits: Limits) -> Result<(), Walk> {
         let mut cursor = Strict::new(body, limits).map_err(|error| Walk { error, level: 0 })?;
@@ -298,90 +266,6 @@ impl<'a> Envelope<'a> {
     }
 }
 
-impl<'a> Params<'a> {
-    fn member(&mut self, cursor: &mut Strict<'a>, name: Text<'a>) -> Result<(), json::Error> {
-        let at = cursor.at();
-        match &*name.decode() {
-            "id" => self.id.set(cursor.value()?, at),
-            "taskId" | "task_id" => self.task.set(cursor.value()?, at),
-            "contextId" | "context_id" => self.context.set(cursor.value()?, at),
-            "message" => match cursor.kind() {
-                Kind::Object => {
-                    return cursor.object(|cursor, name| self.message_member(cursor, name));
-                }
-                Kind::Null => cursor.skip()?,
-                Kind::Array | Kind::Text | Kind::Number | Kind::Bool | Kind::Nothing => {
-                    self.bad_message = Some(at);
-                    cursor.skip()?;
-                }
-            },
-            other => {
-                if is_look_alike(other, PARAMS) {
-                    self.look_alike = Some(at);
-                }
-                cursor.skip()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn message_member(
-        &mut self,
-        cursor: &mut Strict<'a>,
-        name: Text<'a>,
-    ) -> Result<(), json::Error> {
-        let at = cursor.at();
-        match &*name.decode() {
-            "taskId" | "task_id" => self.message_task.set(cursor.value()?, at),
-            "contextId" | "context_id" => self.message_context.set(cursor.value()?, at),
-            "referenceTaskIds" | "reference_task_ids" => self.references.read(cursor)?,
-            other => {
-                if is_look_alike(other, MESSAGE) {
-                    self.look_alike = Some(at);
-                }
-                cursor.skip()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn judge(&self, method: &Method, id: RpcId, end: usize) -> Result<Call, Problem> {
-        if let Some(at) = self.bad {
-            return problem(RequestErrorKind::InvalidParams, at);
-        }
-        if let Some(at) = self.look_alike {
-            return problem(RequestErrorKind::LookAlikeParam, at);
-        }
-        let in_message = method.task == Place::Message || method.context == Place::Message;
-        if let Some(at) = self.bad_message.filter(|_| in_message) {
-            return problem(RequestErrorKind::InvalidParams, at);
-        }
-        let task = match method.task {
-            Place::ParamsId => Some(self.id.required(end)?),
-            Place::ParamsTaskId => Some(self.task.required(end)?),
-            Place::Message => self.message_task.optional(method.generation)?,
-            Place::Nowhere | Place::ParamsContextId => None,
-        };
-        let context = match method.context {
-            Place::ParamsContextId => self.context.optional(method.generation)?,
-            Place::Message => self.message_context.optional(method.generation)?,
-            Place::Nowhere | Place::ParamsId | Place::ParamsTaskId => None,
-        };
-        Ok(Call {
-            generation: method.generation,
-            operation: method.operation,
-            id,
-            task: task.as_deref().map(TaskId::new),
-            context: context.as_deref().map(ContextId::new),
-            references: if in_message {
-                self.references.ids()?
-            } else {
-                Vec::new()
-            },
-        })
-    }
-}
-
 /// A string, a whole number or null (JSON-RPC 2.0 §4); fractions are refused, because not every agent can repeat them.
 fn is_rpc_id(kind: Kind, raw: &str) -> bool {
     let fits = match kind {
@@ -392,135 +276,10 @@ fn is_rpc_id(kind: Kind, raw: &str) -> bool {
     fits && raw.len() <= MAX_RPC_ID_BYTES
 }
 
-/// A member that is an id, in one or two spellings.
-#[derive(Default)]
-struct Field<'a> {
-    /// The value, and where it stands.
-    value: Option<(Value<'a>, usize)>,
-    conflict: Option<usize>,
-}
-
-impl<'a> Field<'a> {
-    /// A second call is the other spelling: the walk refuses repeated names.
-    fn set(&mut self, value: Value<'a>, at: usize) {
-        match (self.value, value) {
-            (None, _) => self.value = Some((value, at)),
-            (Some((Value::Text(first), _)), Value::Text(second)) if first == second => {}
-            (Some((Value::Null, _)), Value::Null) => {}
-            (Some(_), _) => self.conflict = Some(at),
-        }
-    }
-
-    fn required(&self, end: usize) -> Result<std::borrow::Cow<'a, str>, Problem> {
-        match self.text()? {
-            Some((text, at)) if text.is_empty() => problem(RequestErrorKind::InvalidParams, at),
-            Some((text, _)) => Ok(text),
-            None => problem(RequestErrorKind::MissingTaskId, end),
-        }
-    }
-
-    fn optional(
-        &self,
-        generation: Generation,
-    ) -> Result<Option<std::borrow::Cow<'a, str>>, Problem> {
-        match self.text()? {
-            Some((text, at)) if text.is_empty() => match generation {
-                Generation::V0_3 => problem(RequestErrorKind::InvalidParams, at),
-                // ProtoJSON: the default value is as good as none.
-                Generation::V1_0 => Ok(None),
-            },
-            Some((text, _)) => Ok(Some(text)),
-            None => Ok(None),
-        }
-    }
-
-    fn text(&self) -> Result<Option<(std::borrow::Cow<'a, str>, usize)>, Problem> {
-        if let Some(at) = self.conflict {
-            return problem(RequestErrorKind::ConflictingSpellings, at);
-        }
-        match self.value {
-            None | Some((Value::Null, _)) => Ok(None),
-            Some((Value::Other, at)) => problem(RequestErrorKind::InvalidParams, at),
-            Some((Value::Text(text), at)) => {
-                let text = text.decode();
-                if text.len() > MAX_ID_BYTES {
-                    return problem(RequestErrorKind::IdTooLong, at);
-                }
-                Ok(Some((text, at)))
-            }
-        }
-    }
-}
-
-/// `referenceTaskIds`, in one or two spellings.
-#[derive(Default)]
-struct References<'a> {
-    /// The ids, and where the array stands; null is an empty array.
-    ids: Option<(Vec<Text<'a>>, usize)>,
-    /// The first thing that is wrong.
-    wrong: Option<(RequestErrorKind, usize)>,
-}
-
-impl<'a> References<'a> {
-    fn read(&mut self, cursor: &mut Strict<'a>) -> Result<(), json::Error> {
-        let at = cursor.at();
-        let mut ids = Vec::new();
-        match cursor.kind() {
-            Kind::Null => cursor.skip()?,
-            Kind::Array => cursor.array(|cursor| {
-                let at = cursor.at();
-                match cursor.value()? {
-                    Value::Text(_) if ids.len() == MAX_REFERENCES => {
-                        self.wrong(RequestErrorKind::TooManyReferences, at);
-                    }
-                    Value::Text(id) if id.raw().is_empty() => {
-                        self.wrong(RequestErrorKind::InvalidParams, at);
-                    }
-                    Value::Text(id) => ids.push(id),
-                    Value::Null | Value::Other => self.wrong(RequestErrorKind::InvalidParams, at),
-                }
-                Ok::<_, json::Error>(())
-            })?,
-            Kind::Object | Kind::Text | Kind::Number | Kind::Bool | Kind::Nothing => {
-                self.wrong(RequestErrorKind::InvalidParams, at);
-                cursor.skip()?;
-            }
-        }
-        match &self.ids {
-            None => self.ids = Some((ids, at)),
-            Some((first, _)) if *first == ids => {}
-            Some(_) => self.wrong(RequestErrorKind::ConflictingSpellings, at),
-        }
-        Ok(())
-    }
-
-    fn wrong(&mut self, kind: RequestErrorKind, at: usize) {
-        self.wrong.get_or_insert((kind, at));
-    }
-
-    fn ids(&self) -> Result<Vec<TaskId>, Problem> {
-        if let Some((kind, at)) = self.wrong {
-            return problem(kind, at);
-        }
-        let Some((ids, at)) = &self.ids else {
-            return Ok(Vec::new());
-        };
-        ids.iter()
-            .map(|id| {
-                let id = id.decode();
-                if id.len() > MAX_ID_BYTES {
-                    return problem(RequestErrorKind::IdTooLong, *at);
-                }
-                Ok(TaskId::new(&id))
-            })
-            .collect()
-    }
-}
-
 /// The name is none of the known ones, but reads as one of them to a parser that does not mind case.
 ///
 /// That of Go folds by Unicode, where two letters outside ASCII fold into it: `ſ` (U+017F) and `K` (U+212A).
-fn is_look_alike(name: &str, known: &[&str]) -> bool {
+pub(super) fn is_look_alike(name: &str, known: &[&str]) -> bool {
     if name.is_ascii() {
         return known.iter().any(|known| known.eq_ignore_ascii_case(name));
     }

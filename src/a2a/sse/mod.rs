@@ -58,8 +58,8 @@ pub struct Scanner {
     skips: bool,
     /// `buffer` was handed out as the data of the last event.
     spent: bool,
-    /// No line has ended yet: the first may begin with a byte order mark.
-    first: bool,
+    /// How much of a byte order mark the stream has begun with; all of it once that is settled.
+    mark: usize,
 }
 
 /// What the last chunk ended with.
@@ -104,7 +104,7 @@ impl Scanner {
             has_fields: false,
             skips: false,
             spent: false,
-            first: true,
+            mark: 0,
         }
     }
 
@@ -140,10 +140,13 @@ impl Scanner {
 
     /// The stream ended here would end in the middle of an event, or of a line.
     pub fn has_partial(&self) -> bool {
-        self.has_fields || matches!(self.place, Place::InLine | Place::InIdleLine)
+        self.has_fields
+            || matches!(self.place, Place::InLine | Place::InIdleLine)
+            || (1..BYTE_ORDER_MARK.len()).contains(&self.mark)
     }
 
     fn advance(&mut self, chunk: &[u8], at: &mut usize) -> Option<(Found, Name)> {
+        self.pass_mark(chunk, at);
         // The only data line of the present event, while it stands whole in this chunk.
         let mut borrowed = None;
         while let Some(rest) = chunk.get(*at..).filter(|rest| !rest.is_empty()) {
@@ -174,7 +177,6 @@ impl Scanner {
                 Place::InLine => self.end_line(rest.get(..len).unwrap_or_default()),
                 Place::InIdleLine => false,
             };
-            self.first = false;
             if is_blank {
                 if let Some(event) = self.end_event(borrowed.take()) {
                     return Some(event);
@@ -187,18 +189,37 @@ impl Scanner {
         None
     }
 
+    /// Passes over a byte order mark at the beginning of the stream, in however many pieces.
+    fn pass_mark(&mut self, chunk: &[u8], at: &mut usize) {
+        while let Some(expected) = BYTE_ORDER_MARK.get(self.mark) {
+            match chunk.get(*at) {
+                None => return,
+                Some(byte) if byte == expected => {
+                    *at += 1;
+                    self.mark += 1;
+                }
+                // It was none, so what was passed over belongs to the first line.
+                Some(_) => {
+                    if let Some(begun) =
+                        BYTE_ORDER_MARK.get(..self.mark).filter(|it| !it.is_empty())
+                    {
+                        self.buffer.extend_from_slice(begun);
+                        self.place = Place::InLine;
+                    }
+                    self.mark = BYTE_ORDER_MARK.len();
+                }
+            }
+        }
+    }
+
     /// Reads a line that stands whole in the chunk; true if it is blank.
     fn whole_line(
         &mut self,
         chunk: &[u8],
-        mut line: Range<usize>,
+        line: Range<usize>,
         borrowed: &mut Option<Range<usize>>,
     ) -> bool {
-        let mut bytes = chunk.get(line.clone()).unwrap_or_default();
-        if self.first && bytes.starts_with(BYTE_ORDER_MARK) {
-            line.start += BYTE_ORDER_MARK.len();
-            bytes = chunk.get(line.clone()).unwrap_or_default();
-        }
+        let bytes = chunk.get(line.clone()).unwrap_or_default();
         let value = match self.note(bytes) {
             Line::Blank => return true,
             Line::Comment | Line::Name(_) | Line::OtherField => return false,
@@ -219,9 +240,6 @@ impl Scanner {
     /// Reads the line in the buffer, of which this is the last piece; true if it is blank.
     fn end_line(&mut self, piece: &[u8]) -> bool {
         self.buffer.extend_from_slice(piece);
-        if self.first && self.buffer.starts_with(BYTE_ORDER_MARK) {
-            self.buffer.drain(..BYTE_ORDER_MARK.len());
-        }
         let start = self.line_start();
         let buffer = std::mem::take(&mut self.buffer);
         let line = self.note(buffer.get(start..).unwrap_or_default());

@@ -116,12 +116,33 @@ fn a_stream_that_breaks_off_is_partial() {
         "id: 1\n",
         ": pin",
         "event: x\r\n",
-        "\u{feff}",
     ] {
         check(stream, &[], true);
         check(&format!("data: x\n\n{stream}"), &[data("x")], true);
     }
     check(": ping\n", &[], false);
+}
+
+#[test]
+fn half_a_byte_order_mark_is_part_of_the_first_line() {
+    for stream in [
+        &b"\xEF\xBBdata: a\n\ndata: b\n\n"[..],
+        b"\xEF\ndata: b\n\n",
+        b"\xEF\xBB\xBF\xEF\n\ndata: b\n\n",
+    ] {
+        for at in 0..=stream.len() {
+            let (events, scanner) = scan(&[&stream[..at], &stream[at..]], 100);
+            assert_eq!(events, [data("b")], "{stream:?} at {at}");
+            assert!(!scanner.has_partial());
+        }
+    }
+    for (stream, partial) in [
+        (&b"\xEF"[..], true),
+        (b"\xEF\xBB", true),
+        (b"\xEF\xBB\xBF", false),
+    ] {
+        assert_eq!(scan(&[stream], 100).1.has_partial(), partial, "{stream:?}");
+    }
 }
 
 #[test]

@@ -8,23 +8,8 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
+use crate::a2a::card::is_forbidden_override;
 use super::{Check, DAY, MILLISECOND, security, upstream, url};
-
-/// Members of a card that the gateway writes itself or drops, folded (lower case, no underscore): readers differ in the
-/// spellings they accept, so every spelling is refused.
-const GOVERNED: [&str; 11] = [
-    "url",
-    "preferredtransport",
-    "protocolversion",
-    "additionalinterfaces",
-    "supportedinterfaces",
-    "securityschemes",
-    "security",
-    "securityrequirements",
-    "supportsauthenticatedextendedcard",
-    "signatures",
-    "authentication",
-];
 
 #[derive(Default)]
 struct Taken {
@@ -51,7 +36,26 @@ pub fn agents(check: &mut Check<'_>, raw: &Raw) -> Option<Vec<Agent>> {
             None => complete = false,
         }
     }
+    hosts_hide_nothing(check, raw);
     complete.then_some(agents)
+}
+
+/// A host belongs to one agent as a whole, so it must not be the one that agents with paths are published under.
+fn hosts_hide_nothing(check: &mut Check<'_>, raw: &Raw) {
+    let Some(Ok(public)) = raw.public_url.as_deref().map(url::Url::parse) else {
+        return;
+    };
+    if raw.agents.items().all(|(_, agent)| agent.path.is_none()) {
+        return;
+    }
+    for (index, agent) in raw.agents.items() {
+        if agent.host.as_deref().and_then(url::host) == Some(public.host.clone()) {
+            check.problem(
+                &join(&place("agents", index), "host"),
+                "is the host of public_url, so that agents with a `path` could not be reached; give it a `path` too",
+            );
+        }
+    }
 }
 
 fn agent(
@@ -166,8 +170,7 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
         sound = false;
     }
     for name in raw.overrides.keys() {
-        let folded = name.to_ascii_lowercase().replace('_', "");
-        if GOVERNED.contains(&folded.as_str()) {
+        if is_forbidden_override(name) {
             check.problem(
                 &join(&join(key, "overrides"), name),
                 "cannot be overridden: the gateway writes it from what it serves and enforces",

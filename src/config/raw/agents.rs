@@ -1,0 +1,313 @@
+//! Agents, their upstreams, cards and rate limits as users write them.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::super::units::{Rate, SecretText, Size, Time, Wait};
+use super::{List, RawSecurity};
+use crate::a2a::Operation;
+
+/// One agent: where callers find it, and where it is.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Agent", extend("required" = ["name", "upstream"]))]
+pub struct RawAgent {
+    /// The agent's name in logs and metrics, and in the keys of its task records: keep it. Unique.
+    pub name: Option<String>,
+    /// The agent's path, e.g. `/agents/maps`, or `/`: calls go there, its card is at `.well-known/agent-card.json` under it.
+    /// Either this or `host`.
+    pub path: Option<String>,
+    /// The host name that belongs to the agent alone, without a port: calls go to its `/`. Either this or `path`.
+    pub host: Option<String>,
+    /// Where the agent is and how it is called.
+    pub upstream: Option<RawUpstream>,
+    /// Where the agent's card comes from and what is changed in it.
+    pub card: RawCard,
+    /// What callers must show, instead of the general `security`. `[]` opens the agent to everybody.
+    pub security: Option<RawSecurity>,
+    /// Rate limits of this agent, asked after the general `rate_limits`.
+    pub limits: List<RawRateLimit>,
+    /// Passes the caller's own credential on to the agent. Off, because an agent could use it elsewhere in the caller's name.
+    pub forward_credentials: bool,
+    /// Largest request body for this agent; `limits.body_bytes` by default. Raise it for agents that take files inline.
+    pub body_bytes: Option<Size>,
+}
+
+/// The group of endpoints that serve one agent.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Upstream", extend("required" = ["endpoints"]))]
+pub struct RawUpstream {
+    /// What the agent speaks.
+    pub protocol: RawProtocol,
+    /// The replicas of the agent. At least one.
+    pub endpoints: List<RawEndpoint>,
+    /// How an endpoint is chosen for calls that belong to no known task. `least_request` picks the less busy of two, which
+    /// suits calls of very different length; `round_robin` takes turns.
+    pub balance: RawBalance,
+    /// HTTP version towards the agent. `auto` is HTTP/2 where TLS negotiates it, else HTTP/1.1; `http2` on a plain
+    /// `http` URL means prior knowledge.
+    pub http: RawUpstreamHttp,
+    /// TLS towards `https` endpoints. The system's root certificates by default.
+    pub tls: RawUpstreamTls,
+    /// What the gateway shows the agent, instead of the caller's credential. Nothing by default.
+    pub credential: Option<RawCredential>,
+    /// To an established connection, TLS included. A living endpoint in reach takes milliseconds.
+    pub connect_timeout: Time,
+    /// To the head of the answer of calls that only read or cancel.
+    pub first_byte_timeout: Time,
+    /// The same for sends and streams. `none` waits as long as the caller does, because a blocking send takes as long as
+    /// the agent works.
+    pub send_timeout: Wait,
+    /// Longest silence inside an answer that is not a stream.
+    pub idle_timeout: Time,
+    /// Longest silence on a stream. `none`, because agents may think for long and need not send heartbeats.
+    pub stream_idle_timeout: Wait,
+    /// How long an unused connection is kept. Below the 5 s after which agents on uvicorn and Node close theirs: a call that
+    /// meets the close may not be sent again.
+    pub pool_idle: Time,
+    /// Most connections to one endpoint.
+    pub max_connections: u32,
+    /// Largest header section of an answer.
+    pub answer_header_bytes: Size,
+    /// Largest answer that is not a stream. Larger than a request: artifacts come this way.
+    pub answer_bytes: Size,
+    /// Largest event of a stream.
+    pub event_bytes: Size,
+}
+
+impl Default for RawUpstream {
+    fn default() -> Self {
+        Self {
+            protocol: RawProtocol::default(),
+            endpoints: List::default(),
+            balance: RawBalance::LeastRequest,
+            http: RawUpstreamHttp::Auto,
+            tls: RawUpstreamTls::default(),
+            credential: None,
+            connect_timeout: Time::seconds(5),
+            first_byte_timeout: Time::seconds(60),
+            send_timeout: Wait(None),
+            idle_timeout: Time::seconds(60),
+            stream_idle_timeout: Wait(None),
+            pool_idle: Time::seconds(4),
+            max_connections: 1024,
+            answer_header_bytes: Size::kib(64),
+            answer_bytes: Size::mib(16),
+            event_bytes: Size::mib(4),
+        }
+    }
+}
+
+/// What the agent speaks.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Protocol")]
+pub struct RawProtocol {
+    /// The A2A generation. `auto` reads it from the agent's own card; say it for an agent whose card is wrong.
+    pub generation: RawGeneration,
+    /// The A2A binding. `auto` reads it from the agent's own card.
+    pub binding: RawBinding,
+}
+
+impl Default for RawProtocol {
+    fn default() -> Self {
+        Self {
+            generation: RawGeneration::Auto,
+            binding: RawBinding::Auto,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub enum RawGeneration {
+    #[serde(rename = "auto")]
+    Auto,
+    #[serde(rename = "0.3")]
+    V0_3,
+    #[serde(rename = "1.0")]
+    V1_0,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawBinding {
+    Auto,
+    Jsonrpc,
+}
+
+/// One replica of an agent.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Endpoint", extend("required" = ["url"]))]
+pub struct RawEndpoint {
+    /// The agent's JSON-RPC URL. Its text identifies the endpoint in task records: keep it.
+    pub url: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawBalance {
+    LeastRequest,
+    RoundRobin,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawUpstreamHttp {
+    Auto,
+    Http1,
+    Http2,
+}
+
+/// TLS towards an agent.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "UpstreamTls")]
+pub struct RawUpstreamTls {
+    /// PEM file with the CA certificates that the agent's certificate must chain to, instead of the system's.
+    pub ca: Option<String>,
+    /// PEM file with the certificate that the gateway shows the agent.
+    pub client_certificate: Option<String>,
+    /// PEM file with the private key of `client_certificate`.
+    pub client_private_key: Option<String>,
+    /// Name that the agent's certificate must carry and that is sent as SNI, instead of the URL's host. For endpoints
+    /// given by IP address.
+    pub server_name: Option<String>,
+}
+
+/// What the gateway shows the agent; exactly one of the three.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Credential")]
+pub struct RawCredential {
+    /// A header with a fixed value.
+    pub header: Option<RawHeaderCredential>,
+    /// `Authorization: Bearer`.
+    pub bearer: Option<RawBearerCredential>,
+    /// `Authorization: Basic`.
+    pub basic: Option<RawBasicCredential>,
+}
+
+/// A header with a fixed value.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "HeaderCredential", extend("required" = ["name"]))]
+pub struct RawHeaderCredential {
+    /// Name of the header.
+    pub name: Option<String>,
+    /// Its value; from the environment with `${NAME}`. Either this or `value_file`.
+    pub value: Option<SecretText>,
+    /// File with its value; one newline at the end is dropped.
+    pub value_file: Option<String>,
+}
+
+/// A bearer token.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "BearerCredential")]
+pub struct RawBearerCredential {
+    /// The token; from the environment with `${NAME}`. Either this or `token_file`.
+    pub token: Option<SecretText>,
+    /// File with the token; one newline at the end is dropped.
+    pub token_file: Option<String>,
+}
+
+/// A user name and password.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "BasicCredential", extend("required" = ["username"]))]
+pub struct RawBasicCredential {
+    /// The user name; without a colon.
+    pub username: Option<String>,
+    /// The password; from the environment with `${NAME}`. Either this or `password_file`.
+    pub password: Option<SecretText>,
+    /// File with the password; one newline at the end is dropped.
+    pub password_file: Option<String>,
+}
+
+/// Where an agent's card comes from and what is changed in it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Card")]
+pub struct RawCard {
+    /// URL of the agent's own card. By default `/.well-known/agent-card.json` at an endpoint, then `/.well-known/agent.json`.
+    pub url: Option<String>,
+    /// How often the card is fetched again.
+    pub refresh: Time,
+    /// Largest card that is read. Real cards have a few KiB.
+    pub max_bytes: Size,
+    /// How long callers may keep the published card (`Cache-Control: max-age`).
+    pub max_age: Time,
+    /// Members of the published card that replace what the agent says. Not for what the gateway writes itself: addresses,
+    /// security, signatures.
+    pub overrides: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Default for RawCard {
+    fn default() -> Self {
+        Self {
+            url: None,
+            refresh: Time::seconds(5 * 60),
+            max_bytes: Size::mib(1),
+            max_age: Time::seconds(5 * 60),
+            overrides: serde_json::Map::new(),
+        }
+    }
+}
+
+/// One rate limit: whose budget, for which operations, and exactly one of `rate`, `concurrent` and `open_streams`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "RateLimit", extend("required" = ["per"]))]
+pub struct RawRateLimit {
+    /// The name in metrics and in the `RateLimit-Policy` header. By default made of `per` and the kind of bound, e.g.
+    /// `principal-rate`.
+    pub name: Option<String>,
+    /// Whose budget: of each `principal` (all anonymous callers are one), of each caller's `address`, or one of the whole `agent`.
+    pub per: Option<RawLimitKey>,
+    /// The operations that count. All by default.
+    pub operations: List<OperationName>,
+    /// So many calls in a period, e.g. `60/min`.
+    pub rate: Option<Rate>,
+    /// With `rate`: so many at once. By default the count of `rate`.
+    pub burst: Option<u32>,
+    /// So many calls under way, streams included, each until its last byte.
+    pub concurrent: Option<u32>,
+    /// So many open streams.
+    pub open_streams: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawLimitKey {
+    Principal,
+    Address,
+    Agent,
+}
+
+/// The label of an operation, e.g. `push-create`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub struct OperationName(pub String);
+
+impl JsonSchema for OperationName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Operation".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Operation::ALL.map(Operation::as_str) })
+    }
+}

@@ -1,0 +1,101 @@
+//! Secrets arrive and do not show.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::super::{Environment, UpstreamCredential, parse, redacted, render};
+use super::{BASE, good};
+
+#[test]
+fn secrets_come_from_files_without_their_newline() {
+    let folder = tempfile::tempdir().unwrap();
+    for (written, expected) in [("a b\n", "a b"), ("a\r\n", "a"), ("a", "a")] {
+        std::fs::write(folder.path().join("token"), written).unwrap();
+        let text = format!(
+            "{BASE}agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ], credential: {{ header: {{ name: X-Key, value_file: token }} }} }} }} ]"
+        );
+        let config = parse(&text, folder.path(), &Environment::default()).unwrap();
+        match &config.agents[0].upstream.credential {
+            Some(UpstreamCredential::Header { name, value }) => {
+                assert_eq!(
+                    (name.as_str(), value.expose().as_str()),
+                    ("x-key", expected),
+                    "{written:?}"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn nothing_shows_a_secret() {
+    let text = "
+security_schemes:
+  key: { type: apiKey, in: header, name: X, keys: [ { id: partner, hash: \"sha256:abab:1111111111111111111111111111111111111111111111111111111111111111\" } ] }
+agents:
+  - name: a
+    path: /a
+    upstream: { endpoints: [ { url: http://a } ], credential: { basic: { username: gateway, password: hunter2 } } }
+    card: { overrides: { iconUrl: \"https://user:hunter2@icons.example.com/a?b@c\" } }
+  - { name: b, path: /b, upstream: { endpoints: [ { url: http://a } ], credential: { bearer: { token: \"${T}\" } } } }
+  - { name: c, path: /c, upstream: { endpoints: [ { url: http://a } ], credential: { header: { name: X-Key, value: hunter2 } } } }";
+    let config = good(text, &[("T", "hunter2")]);
+    let shown = redacted(&config);
+    for text in [
+        shown.to_string(),
+        format!("{:?}", config.agents[1].upstream),
+    ] {
+        for secret in ["hunter2", "1111", "abab"] {
+            assert!(!text.contains(secret), "{secret} shows in {text}");
+        }
+    }
+    let agents = &shown["agents"];
+    assert_eq!(
+        agents[0]["upstream"]["credential"],
+        json!({ "basic": { "username": "gateway", "password": "[redacted]" } })
+    );
+    assert_eq!(
+        agents[1]["upstream"]["credential"],
+        json!({ "bearer": { "token": "[redacted]" } })
+    );
+    assert_eq!(
+        agents[2]["upstream"]["credential"],
+        json!({ "header": { "name": "x-key", "value": "[redacted]" } })
+    );
+    assert_eq!(
+        agents[0]["card"]["overrides"]["iconUrl"],
+        "https://icons.example.com/a?b@c"
+    );
+    assert_eq!(
+        shown["security_schemes"]["key"]["keys"],
+        json!([{ "id": "partner", "hash": "[redacted]", "scopes": [] }])
+    );
+    let environment: Environment = [("T", "hunter2")].into_iter().collect();
+    assert!(!format!("{environment:?}").contains("hunter2"));
+}
+
+/// What is shown is a configuration that means the same, where it hides nothing.
+#[test]
+fn what_is_shown_can_be_read_again() {
+    let text = "
+state: { store: memory }
+security_schemes:
+  token: { type: http, scheme: bearer, issuer: i, audience: [ a ], jwks_file: /keys }
+  machine: { type: mutualTLS, allow: [ \"dns:*.x\" ] }
+security: [ { token: [] } ]
+agents:
+  - name: a
+    path: /
+    upstream: { endpoints: [ { url: http://a } ], send_timeout: 90s }
+    limits: [ { per: agent, rate: 60/min } ]";
+    let shown = redacted(&good(text, &[]));
+    let again = parse(
+        &shown.to_string(),
+        Path::new("/elsewhere"),
+        &Environment::default(),
+    )
+    .unwrap_or_else(|problems| panic!("{}\n{shown:#}", render(&problems)));
+    assert_eq!(redacted(&again), shown);
+}

@@ -1,0 +1,503 @@
+//! Mistakes in what a section says: each with exactly its text.
+
+use super::invalid::{
+    agent, agent_key, check, environment, file, listener, scheme, section, upstream,
+};
+
+#[test]
+fn urls() {
+    let public = |text: &str, cause: &str| {
+        section("public_url", text, &format!("public_url (line 1): {cause}"))
+    };
+    public(
+        "agents.example.com",
+        "must be an absolute URL with `http://` or `https://`",
+    );
+    public("ftp://a", "must begin with `http` or `https`, found `ftp`");
+    public("http://a/?q", "must not have a query");
+    public("\"http://a/#f\"", "must not have a fragment (`#`)");
+    public(
+        "http://user:hunter2@a/",
+        "must not contain user information (`user:password@`); credentials have their own keys",
+    );
+    public("http://a:0/", "`0` is not a port from 1 to 65535");
+    public("http://a:70000/", "`70000` is not a port from 1 to 65535");
+    public("http://a_b..c/", "`a_b..c` is not a host name or address");
+    public(
+        "http://a/b/../c",
+        "the path must not contain the segments `.` or `..`",
+    );
+    public(
+        "http://a/b/%2E%2e/c",
+        "the path must not contain the segments `.` or `..`",
+    );
+    public("http://a//b", "the path must not contain `//`");
+    public("\"http://a/ b\"", "must be ASCII without spaces");
+}
+
+#[test]
+fn listeners() {
+    section(
+        "listeners",
+        "[]",
+        "listeners (line 2): needs at least one listener",
+    );
+    section(
+        "listeners",
+        "[ { name: a, address: localhost:80 } ]",
+        "listeners[0].address (line 2): `localhost:80` is not an IP address with a port; write e.g. `127.0.0.1:8080`, \
+         `0.0.0.0:8443` or `[::]:8443`",
+    );
+    section(
+        "listeners",
+        "[ { name: a, address: 1.1.1.1:1 }, { name: a, address: 1.1.1.1:2 } ]",
+        "listeners[1].name (line 2): `a` is already used by listeners[0].name",
+    );
+    section(
+        "listeners",
+        "[ { name: a, address: 1.1.1.1:1 }, { name: b, address: 0.0.0.0:1 } ]",
+        "listeners[1].address (line 2): `0.0.0.0:1` cannot be bound beside listeners[0].address",
+    );
+    section(
+        "listeners",
+        "[ { name: a, address: 127.0.0.1:9901 } ]",
+        "listeners[0].address (line 2): `127.0.0.1:9901` cannot be bound beside admin.address",
+    );
+    section(
+        "listeners",
+        "[ { name: a b, address: 1.1.1.1:1 } ]",
+        "listeners[0].name (line 2): must be 1 to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit",
+    );
+    listener(
+        "tls: {}",
+        "listeners[0].tls (line 2): needs `certificate` and `private_key`, or `certificates`",
+    );
+    listener(
+        "tls: { certificate: a }",
+        "listeners[0].tls.private_key (line 2): is required with the certificate",
+    );
+    listener(
+        "tls: { certificate: a, private_key: b, certificates: [ { certificate: a, private_key: b } ] }",
+        "listeners[0].tls (line 2): has both `certificates` and `certificate` with `private_key`; keep one of them",
+    );
+    listener(
+        "tls: { certificate: a, private_key: b, client_certificates: required }",
+        "listeners[0].tls.client_ca (line 2): is required, unless `client_certificates` is `off`",
+    );
+    listener(
+        "tls: { certificate: a, private_key: b, client_ca: c }",
+        "listeners[0].tls.client_ca (line 2): has no effect while `client_certificates` is `off`; set it to `optional` or `required`",
+    );
+    listener(
+        "tls: { certificate: a, private_key: b, min_version: 1.1 }",
+        "listeners[0].tls.min_version (line 2): expected `1.2` or `1.3`, found `1.1`",
+    );
+    listener(
+        "trusted_proxies: [ 10.0.0.0/33, 0.0.0.0/0 ]",
+        "listeners[0].trusted_proxies[0] (line 2): `10.0.0.0/33` is not an IP address or network; write e.g. `10.0.0.5` or `10.0.0.0/8`\n\
+         listeners[0].trusted_proxies[1] (line 2): `0.0.0.0/0` would believe every caller's forwarding headers; name the proxies",
+    );
+}
+
+#[test]
+fn state_limits_and_log() {
+    section(
+        "state",
+        "{ store: memory, path: x, sync_interval: 1s }",
+        "state.path (line 3): belongs to `store: embedded`; the memory store has none\n\
+         state.sync_interval (line 3): belongs to `store: embedded`; the memory store has none",
+    );
+    section(
+        "state",
+        "{ max_tasks: 0 }",
+        "state.max_tasks (line 3): must be from 1 to 100000000, found 0",
+    );
+    section(
+        "limits",
+        "{ header_bytes: 2MiB }",
+        "limits.header_bytes (line 5): must be from 8KiB to 1MiB, found 2MiB",
+    );
+    section(
+        "limits",
+        "{ body_bytes: 0B }",
+        "limits.body_bytes (line 5): must be from 1B to 1GiB, found 0B",
+    );
+    section(
+        "limits",
+        "{ keep_alive: 0s }",
+        "limits.keep_alive (line 5): must be from 1ms to 1h, found 0s",
+    );
+    section(
+        "limits",
+        "{ http2_stream_window: 2MiB }",
+        "limits.http2_connection_window (line 5): is smaller than `http2_stream_window`, of which it must hold at least one",
+    );
+    section(
+        "log",
+        "{ level: \"a=b\" }",
+        "log.level (line 5): `a=b` is no filter (error parsing level filter: expected one of \"off\", \"error\", \"warn\", \"info\", \
+         \"debug\", \"trace\", or a number 0-5); write e.g. `info` or `info,a2a_gateway=debug`",
+    );
+}
+
+#[test]
+fn api_key_schemes() {
+    let hash = "a".repeat(64);
+    let keys = |list: &str, expected: &str| {
+        scheme(
+            &format!("type: apiKey, in: header, name: X, keys: [ {list} ]"),
+            expected,
+        )
+    };
+    scheme(
+        "type: apikey",
+        "security_schemes.one.type (line 5): expected `apiKey`, `http`, `oauth2`, `openIdConnect` or `mutualTLS`, found `apikey`",
+    );
+    scheme(
+        "type: apiKey, keys_file: k",
+        "security_schemes.one.in (line 5): is required with the type apiKey\n\
+         security_schemes.one.name (line 5): is required with the type apiKey",
+    );
+    scheme(
+        "type: apiKey, in: header, name: X",
+        "security_schemes.one (line 5): needs `keys` or `keys_file`",
+    );
+    scheme(
+        "type: apiKey, in: header, name: a b, keys_file: k",
+        "security_schemes.one.name (line 5): `a b` cannot be the name of a header, parameter or cookie",
+    );
+    scheme(
+        "type: apiKey, in: header, name: X, keys_file: k, issuer: x",
+        "security_schemes.one.issuer (line 5): does not belong to the type apiKey",
+    );
+    keys(
+        "",
+        "security_schemes.one.keys (line 5): is empty, so that nobody could call; add a key",
+    );
+    keys(
+        &format!("{{ id: a, key: hunter2, hash: \"sha256:{hash}\" }}"),
+        "security_schemes.one.keys[0].key (line 5): unknown key; only hashes stand here: `hash: \"sha256:<64 hex digits>\"`",
+    );
+    keys(
+        "{ id: a, hash: hunter2 }",
+        "security_schemes.one.keys[0].hash (line 5): must be `sha256:<64 hex digits>` or `sha256:<salt in hex>:<64 hex digits>`",
+    );
+    keys(
+        "{ id: a, hash: \"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\" }",
+        "security_schemes.one.keys[0].hash (line 5): is the hash of an empty key",
+    );
+    keys(
+        &format!("{{ id: a, hash: \"sha256:{hash}\" }}, {{ id: a, hash: \"sha256:{hash}\" }}"),
+        "security_schemes.one.keys[1].id (line 5): `a` is already used by security_schemes.one.keys[0].id\n\
+         security_schemes.one.keys[1].hash (line 5): is already the hash of another key",
+    );
+}
+
+#[test]
+fn token_and_other_schemes() {
+    let bearer = |text: &str, expected: &str| {
+        scheme(
+            &format!("type: http, scheme: bearer, issuer: i, audience: [ a ], {text}"),
+            expected,
+        );
+    };
+    scheme(
+        "type: http",
+        "security_schemes.one.scheme (line 5): is required with the type http",
+    );
+    scheme(
+        "type: http, scheme: basic",
+        "security_schemes.one.users_file (line 5): is required with the type http with basic",
+    );
+    scheme(
+        "type: http, scheme: bearer, jwks_file: k",
+        "security_schemes.one.issuer (line 5): is required with the type http with bearer\n\
+         security_schemes.one.audience (line 5): is required with the type http with bearer",
+    );
+    bearer(
+        "leeway: 1s",
+        "security_schemes.one (line 5): needs `jwks_file` or `jwks_url` (discovery documents and cards are not followed to find keys)",
+    );
+    bearer(
+        "jwks_file: a, jwks_url: https://a",
+        "security_schemes.one (line 5): has both `jwks_file` and `jwks_url`; keep one of them",
+    );
+    bearer(
+        "jwks_url: http://keys.example.com",
+        "security_schemes.one.jwks_url (line 5): must be https: whoever can change these keys can make tokens; http only on a loopback address",
+    );
+    bearer(
+        "jwks_file: a, jwks_refresh: 1m",
+        "security_schemes.one.jwks_refresh (line 5): belongs to `jwks_url`",
+    );
+    bearer(
+        "jwks_file: a, users_file: b",
+        "security_schemes.one.users_file (line 5): does not belong to the type http with bearer",
+    );
+    bearer(
+        "jwks_file: a, leeway: 1h",
+        "security_schemes.one.leeway (line 5): must be from 0s to 10m, found 1h",
+    );
+    scheme(
+        "type: oauth2, issuer: i, audience: [], jwks_file: k, flows: {}",
+        "security_schemes.one.flows (line 5): is empty; cards need at least one flow\n\
+         security_schemes.one.audience (line 5): is empty, so that no token could pass; name this gateway's audience",
+    );
+    scheme(
+        "type: openIdConnect, issuer: i, audience: [ a ], jwks_file: k",
+        "security_schemes.one.openIdConnectUrl (line 5): is required with the type openIdConnect",
+    );
+    scheme(
+        "type: mutualTLS, allow: []",
+        "security_schemes.one.allow (line 5): is empty, so that no certificate could pass",
+    );
+    scheme(
+        "type: mutualTLS, allow: [ a.example.com ]",
+        "security_schemes.one.allow[0] (line 5): `a.example.com` is no rule for certificates; write a URI (`spiffe://…`), `dns:…`, \
+         `email:…` or `subject:…`",
+    );
+}
+
+#[test]
+fn requirements() {
+    section(
+        "security",
+        "[ { corp: [] } ]",
+        "security[0].corp (line 5): there is no `corp` in security_schemes",
+    );
+    check(
+        &file(&[
+            ("security", "[ { patner: [] } ]"),
+            (
+                "security_schemes",
+                "{ partner: { type: http, scheme: basic, users_file: u } }",
+            ),
+        ]),
+        &environment(),
+        "security[0].patner (line 5): there is no `patner` in security_schemes; did you mean `partner`?",
+    );
+    check(
+        &file(&[
+            ("security", "[ { machine: [ read ] } ]"),
+            (
+                "security_schemes",
+                "{ machine: { type: mutualTLS, allow: [ dns:a ] } }",
+            ),
+        ]),
+        &environment(),
+        "security[0].machine (line 5): client certificates carry no scopes; write `[]`\n\
+         security[0].machine (line 5): needs a client certificate, but no listener asks for one; set `listeners[].tls.client_certificates`",
+    );
+    agent_key(
+        "security: [ {}, { corp: [] } ]",
+        "agents[0].security[1].corp (line 4): there is no `corp` in security_schemes",
+    );
+}
+
+#[test]
+fn routes() {
+    let upstream = "upstream: { endpoints: [ { url: http://a:1 } ] }";
+    let path = |text: &str, cause: &str| {
+        agent(
+            &format!("path: {text}, {upstream}"),
+            &format!("agents[0].path (line 4): {cause}"),
+        );
+    };
+    path("maps", "must begin with `/`");
+    path("/maps/", "must not end with `/`");
+    path("/a//b", "must not contain `//`");
+    path("/a/./b", "must not contain the segments `.` or `..`");
+    path("/a%20b", "must not contain percent-encoded characters");
+    path(
+        "\"/a b\"",
+        "contains a character that a path cannot have; percent-encode it",
+    );
+    path(
+        "/.well-known/a",
+        "must not contain `.well-known`, under which cards are published",
+    );
+    agent(
+        upstream,
+        "agents[0] (line 4): needs `path` (e.g. `/agents/maps`, or `/`) or `host`",
+    );
+    agent(
+        &format!("path: /a, host: b, {upstream}"),
+        "agents[0] (line 4): has both `path` and `host`; keep one of them",
+    );
+    agent(
+        &format!("host: \"a:80\", {upstream}"),
+        "agents[0].host (line 4): `a:80` is not a host name; write it without scheme, port or `*`",
+    );
+    section("agents", "[]", "agents (line 4): needs at least one agent");
+    let two = |one: &str, other: &str, expected: &str| {
+        section(
+            "agents",
+            &format!("[ {{ {one}, {upstream} }}, {{ {other}, {upstream} }} ]"),
+            expected,
+        );
+    };
+    two(
+        "name: a, path: /x",
+        "name: a, path: /y",
+        "agents[1].name (line 4): `a` is already used by agents[0].name",
+    );
+    two(
+        "name: a, path: /x",
+        "name: b, path: /x",
+        "agents[1].path (line 4): `/x` is already used by agents[0].path",
+    );
+    two(
+        "name: a, host: H",
+        "name: b, host: h",
+        "agents[1].host (line 4): `h` is already used by agents[0].host",
+    );
+    two(
+        "name: a, path: /",
+        "name: b, host: Agents.example.com",
+        "agents[1].host (line 4): is the host of public_url, so that agents with a `path` could not be reached; give it a `path` too",
+    );
+}
+
+#[test]
+fn upstreams() {
+    agent(
+        "path: /a, upstream: { endpoints: [] }",
+        "agents[0].upstream.endpoints (line 4): needs at least one endpoint",
+    );
+    agent(
+        "path: /a, upstream: { endpoints: [ { url: \"http://A:80\" }, { url: http://a/ } ] }",
+        "agents[0].upstream.endpoints[1].url (line 4): `http://a/` is already used by agents[0].upstream.endpoints[0].url",
+    );
+    upstream(
+        "tls: { ca: x }",
+        "agents[0].upstream.tls (line 4): has no effect: every endpoint is http",
+    );
+    upstream(
+        "connect_timeout: 0s",
+        "agents[0].upstream.connect_timeout (line 4): must be from 1ms to 24h, found 0s",
+    );
+    upstream(
+        "max_connections: 70000",
+        "agents[0].upstream.max_connections (line 4): must be from 1 to 65535, found 70000",
+    );
+    agent(
+        "path: /a, upstream: { endpoints: [ { url: https://a } ], tls: { client_private_key: k } }",
+        "agents[0].upstream.tls.client_certificate (line 4): is required with the private key",
+    );
+    agent_key(
+        "body_bytes: 2GiB",
+        "agents[0].body_bytes (line 4): must be from 1B to 1GiB, found 2GiB",
+    );
+    agent_key(
+        "card: { overrides: { Security_Schemes: {} } }",
+        "agents[0].card.overrides.Security_Schemes (line 4): cannot be overridden: the gateway writes it from what it serves and enforces",
+    );
+    agent_key(
+        "card: { url: /card.json }",
+        "agents[0].card.url (line 4): must be an absolute URL with `http://` or `https://`",
+    );
+}
+
+#[test]
+fn credentials() {
+    let credential = |text: &str, place: &str, cause: &str| {
+        upstream(
+            &format!("credential: {{ {text} }}"),
+            &format!("agents[0].upstream.credential{place} (line 4): {cause}"),
+        );
+    };
+    credential(
+        "",
+        "",
+        "needs exactly one of `header`, `bearer` and `basic`",
+    );
+    credential(
+        "bearer: { token: a }, basic: { username: a, password: b }",
+        "",
+        "needs exactly one of `header`, `bearer` and `basic`",
+    );
+    credential("bearer: {}", ".bearer", "needs `token` or `token_file`");
+    credential(
+        "bearer: { token: hunter2, token_file: b }",
+        ".bearer",
+        "has both `token` and `token_file`; keep one of them",
+    );
+    credential(
+        "bearer: { token: \"${EMPTY}\" }",
+        ".bearer.token",
+        "is empty",
+    );
+    credential(
+        "bearer: { token: \"${BREAK}\" }",
+        ".bearer.token",
+        "contains a character that a header cannot carry, such as a line break",
+    );
+    credential(
+        "bearer: { token_file: b }",
+        ".bearer.token_file",
+        "cannot read /nonexistent/b: No such file or directory (os error 2)",
+    );
+    credential(
+        "basic: { username: \"a:b\", password: c }",
+        ".basic.username",
+        "must not contain a colon or control characters",
+    );
+    credential(
+        "header: { name: Host, value: a }",
+        ".header.name",
+        "`host` is written by the gateway and cannot be a credential",
+    );
+    credential(
+        "header: { name: \"a b\", value: a }",
+        ".header.name",
+        "`a b` cannot be the name of a header",
+    );
+}
+
+#[test]
+fn rate_limits() {
+    let one = |text: &str, place: &str, cause: &str| {
+        section(
+            "rate_limits",
+            &format!("[ {{ per: agent, {text} }} ]"),
+            &format!("rate_limits[0]{place} (line 5): {cause}"),
+        );
+    };
+    one(
+        "name: a",
+        "",
+        "needs exactly one of `rate`, `concurrent` and `open_streams`",
+    );
+    one(
+        "rate: 1/s, concurrent: 1",
+        "",
+        "needs exactly one of `rate`, `concurrent` and `open_streams`",
+    );
+    one("concurrent: 1, burst: 1", ".burst", "belongs to `rate`");
+    one(
+        "rate: 1/s, burst: 0",
+        ".burst",
+        "would admit nothing; at least 1",
+    );
+    one(
+        "open_streams: 0",
+        ".open_streams",
+        "would admit nothing; at least 1",
+    );
+    one(
+        "concurrent: 1, operations: [ get, get ]",
+        ".operations[1]",
+        "`get` is named twice",
+    );
+    check(
+        &file(&[
+            ("rate_limits", "[ { name: a, per: agent, rate: 1/s } ]"),
+            (
+                "agents",
+                "[ { name: maps, path: /maps, upstream: { endpoints: [ { url: http://a:1 } ] }, limits: [ { name: a, per: agent, rate: 1/s } ] } ]",
+            ),
+        ]),
+        &environment(),
+        "agents[0].limits[0].name (line 4): `a` is already used by rate_limits[0].name",
+    );
+}
