@@ -1,22 +1,205 @@
-//! stub
-use std::sync::Arc;
-use std::collections::HashMap;
-use std::sync::Mutex;
-use crate::a2a::*; use crate::clock::Clock; use crate::drain::Drain; use crate::config;
-#[derive(Debug, thiserror::Error)] #[error("x")] pub struct Error;
-#[derive(Clone)] pub struct Owner { pub endpoint: Arc<str>, pub principal: Arc<str>, pub state: Option<TaskState>, pub generation: Generation }
-#[derive(PartialEq,Eq,Clone,Copy,Debug)] pub enum Learned {New,Known,Updated,Conflict}
-#[derive(Default)] pub struct Stats { pub tasks: u64, pub contexts: u64, pub journal_bytes: u64, pub evicted_finished: u64, pub evicted_live: u64, pub write_errors: u64, pub degraded: bool }
-pub struct Affinity { t: Mutex<HashMap<(String,String),Owner>>, c: Mutex<HashMap<(String,String),Owner>> }
+//! Which endpoint owns a task or a context, and which principal it was made for.
+//!
+//! Learns owners from answers, before the bytes that reveal them leave, and tells them to later calls. An owner is never
+//! replaced: what another endpoint says of a known id is a conflict. A terminal state is never undone. Bounded: at
+//! capacity a finished task goes first, then the record longest unseen; the newest is never refused; what was unseen for
+//! `retention` is forgotten. Every question is answered from memory, so neither `task` nor `context` waits for a disk;
+//! `learn` writes to the journal at most once, and only if something changed.
+//!
+//! Knows nothing of endpoint health or of the configured endpoints: `balance` decides what a lost owner means. Does not
+//! decide who may see a task: it tells whose it is. No lock leaves this folder, none is held across an await.
+
+mod journal;
+mod learn;
+mod names;
+mod shard;
+mod store;
+mod table;
+mod upkeep;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use self::journal::Error;
+use self::journal::record::{Kind, Record};
+use self::journal::volume::{Disk, Volume};
+use self::journal::{Journal, Mode};
+use self::names::Names;
+use self::store::Store;
+use self::table::Table;
+use crate::a2a::{ContextId, Generation, TaskId, TaskState};
+use crate::clock::Clock;
+use crate::config;
+
+/// A journal below this size is not worth compacting: it replays in a fraction of a second.
+const COMPACT_FLOOR: u64 = 64 * 1024 * 1024;
+
+/// Where a task or a context lives and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The text of the endpoint's URL.
+    pub endpoint: Arc<str>,
+    /// Whose call made it, as far as the gateway saw: the one to whom it was first revealed.
+    pub principal: Arc<str>,
+    /// The last state that an answer told; `None` for contexts and for tasks without one.
+    pub state: Option<TaskState>,
+    /// The generation in which it was last spoken of.
+    pub generation: Generation,
+}
+
+/// What became of what an answer revealed; of a task and its context the first in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Learned {
+    /// Nothing that was not known, or nothing at all.
+    Known,
+    /// A known record has a new state or generation.
+    Updated,
+    New,
+    /// Another endpoint owns it. The record stays as it was.
+    Conflict,
+    /// An id or a name is longer than any record may be; nothing is remembered.
+    TooLong,
+}
+
+/// Gauges and counters since start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub tasks: u64,
+    pub contexts: u64,
+    /// Memory that the records take, without what the allocator adds.
+    pub bytes: u64,
+    /// Bytes on the disk.
+    pub journal_bytes: u64,
+    /// Finished tasks that went for newer ones.
+    pub evicted_finished: u64,
+    /// Live tasks that went for newer ones: calls for them no longer find their endpoint. `max_tasks` is too small.
+    pub evicted_live: u64,
+    pub evicted_contexts: u64,
+    /// Records unseen for longer than `retention`.
+    pub expired: u64,
+    pub write_errors: u64,
+    /// Records are in memory that the journal does not have.
+    pub degraded: bool,
+}
+
+pub struct Affinity {
+    tasks: Table,
+    contexts: Table,
+    names: Names,
+    store: Store,
+    clock: Clock,
+    /// In seconds.
+    retention: u32,
+    sweep_interval: Duration,
+    sync_interval: Duration,
+    compact_floor: u64,
+    stopping: AtomicBool,
+}
+
 impl Affinity {
- pub fn open(_: &config::State, _c: Clock) -> Result<Self, Error> { Ok(Self{t:Default::default(),c:Default::default()}) }
- pub fn start(self:&Arc<Self>, _: &Drain) {}
- pub fn task(&self, a:&str, id:&TaskId)->Option<Owner>{ self.t.lock().unwrap().get(&(a.into(),id.as_str().into())).cloned() }
- pub fn context(&self, a:&str, id:&ContextId)->Option<Owner>{ self.c.lock().unwrap().get(&(a.into(),id.as_str().into())).cloned() }
- pub fn learn(&self, a:&str, e:&Arc<str>, p:&Arc<str>, g: Generation, r:&Revealed)->Learned{
-  let o=Owner{endpoint:e.clone(),principal:p.clone(),state:r.state,generation:g};
-  if let Some(t)=&r.task { self.t.lock().unwrap().insert((a.into(),t.as_str().into()),o.clone()); }
-  if let Some(t)=&r.context { self.c.lock().unwrap().insert((a.into(),t.as_str().into()),o); } Learned::New }
- pub fn stats(&self)->Stats{Stats::default()}
- pub fn close(&self){}
+    /// Opens the store and replays it; blocking, for about a second per million records.
+    pub fn open(state: &config::State, clock: Clock) -> Result<Self, Error> {
+        Self::open_with(state, clock, Mode::Strict, Arc::new(Disk), COMPACT_FLOOR)
+    }
+
+    /// Opens a damaged store with every record that is whole. Damaged files stay beside it as `*.damaged`.
+    pub fn open_recovering(state: &config::State, clock: Clock) -> Result<Self, Error> {
+        Self::open_with(state, clock, Mode::Recover, Arc::new(Disk), COMPACT_FLOOR)
+    }
+
+    fn open_with(
+        state: &config::State,
+        clock: Clock,
+        mode: Mode,
+        volume: Arc<dyn Volume>,
+        compact_floor: u64,
+    ) -> Result<Self, Error> {
+        let mut affinity = Self {
+            tasks: Table::new(Kind::Task, state.max_tasks),
+            contexts: Table::new(Kind::Context, state.max_tasks),
+            names: Names::default(),
+            store: Store::Memory,
+            clock,
+            retention: u32::try_from(state.retention.as_secs()).unwrap_or(u32::MAX),
+            sweep_interval: upkeep::sweep_interval(state.retention),
+            sync_interval: Duration::MAX,
+            compact_floor,
+            stopping: AtomicBool::new(false),
+        };
+        match &state.store {
+            config::Store::Memory => {}
+            config::Store::Embedded {
+                path,
+                sync_interval,
+            } => {
+                affinity.sync_interval = *sync_interval;
+                let opened = journal::open(path, volume, mode, &mut |record| {
+                    affinity.restore(&record);
+                })?;
+                affinity.tasks.restored();
+                affinity.contexts.restored();
+                affinity.store = Store::Embedded(Box::new(opened.journal));
+                affinity.tasks.trim(&affinity.store);
+                affinity.contexts.trim(&affinity.store);
+                affinity.sweep();
+                if opened.rewrite {
+                    affinity.compact();
+                }
+            }
+        }
+        Ok(affinity)
+    }
+
+    fn restore(&self, record: &Record<'_>) {
+        match *record {
+            Record::Put(put) => self.table(put.kind).restore(&put, &self.names),
+            Record::Forget { kind, agent, id } => self.table(kind).unrestore(agent, id),
+            Record::Synced(_) | Record::End(_) => {}
+        }
+    }
+
+    fn table(&self, kind: Kind) -> &Table {
+        match kind {
+            Kind::Task => &self.tasks,
+            Kind::Context => &self.contexts,
+        }
+    }
+
+    pub fn task(&self, agent: &str, id: &TaskId) -> Option<Owner> {
+        self.tasks.owner(agent, id.as_str(), self.now())
+    }
+
+    pub fn context(&self, agent: &str, id: &ContextId) -> Option<Owner> {
+        self.contexts.owner(agent, id.as_str(), self.now())
+    }
+
+    pub fn stats(&self) -> Stats {
+        let journal = self.store.journal();
+        Stats {
+            tasks: self.tasks.len(),
+            contexts: self.contexts.len(),
+            bytes: self.tasks.bytes() + self.contexts.bytes() + self.names.bytes() as u64,
+            journal_bytes: journal.map_or(0, Journal::bytes),
+            evicted_finished: self.tasks.evicted_finished(),
+            evicted_live: self.tasks.evicted_live(),
+            evicted_contexts: self.contexts.evicted_live(),
+            expired: self.tasks.expired() + self.contexts.expired(),
+            write_errors: journal.map_or(0, Journal::write_errors),
+            degraded: journal.is_some_and(Journal::degraded),
+        }
+    }
+
+    /// Unix seconds; the records have room for them until 2106.
+    fn now(&self) -> u32 {
+        u32::try_from(self.clock.unix_seconds()).unwrap_or(u32::MAX - 1)
+    }
+}
+
+/// Nothing here panics while it holds a lock, and a record is whole at any moment: a poisoned lock is as good.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

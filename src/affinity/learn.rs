@@ -1,0 +1,153 @@
+//! Taking in what an answer reveals: the only change of a record that a call makes.
+//!
+//! Most answers say what is known. Those take each shard's lock once and write nothing. The others make room first, then
+//! hold the locks of both shards (task before context, always) until the journal has both records, so that whoever finds a
+//! record may rely on it being written.
+
+use std::sync::Arc;
+
+use super::journal::record::{MAX_ID, MAX_NAME, Put};
+use super::names::Names;
+use super::shard::{Entry, Finding};
+use super::store::Store;
+use super::table::{Claim, Hash, Locked, Room, Table};
+use super::{Affinity, Learned};
+use crate::a2a::{ContextId, Generation, Revealed, TaskId};
+
+impl Affinity {
+    /// Records what an answer of `endpoint` to a call of `principal` revealed. On return the answer may leave.
+    pub fn learn(
+        &self,
+        agent: &str,
+        endpoint: &Arc<str>,
+        principal: &Arc<str>,
+        generation: Generation,
+        revealed: &Revealed,
+    ) -> Learned {
+        let now = self.now();
+        let claim = |id, state| Claim {
+            agent,
+            id,
+            endpoint,
+            principal,
+            generation,
+            state,
+        };
+        let task = revealed.task.as_ref().map(TaskId::as_str);
+        let task = named(task).map(|id| claim(id, revealed.state));
+        let context = revealed.context.as_ref().map(ContextId::as_str);
+        let context = named(context).map(|id| claim(id, None));
+        if [task, context].iter().flatten().any(Claim::is_too_long) {
+            return Learned::TooLong;
+        }
+
+        let task = task.map(|claim| Revelation::examine(&self.tasks, claim, now));
+        let context = context.map(|claim| Revelation::examine(&self.contexts, claim, now));
+        let both = [task.as_ref(), context.as_ref()];
+        if let Some(learned) = both
+            .into_iter()
+            .flatten()
+            .try_fold(Learned::Known, |learned, it| {
+                Some(learned.max(it.settled()?))
+            })
+        {
+            return learned;
+        }
+
+        // Room first: the newest must not be its own victim, and a thread locks one shard of a table at a time.
+        let [task_room, context_room] = both.map(|it| it.and_then(|it| it.room(&self.store)));
+        let learned = {
+            let task = task.map(|it| it.take_in(now, &self.names, task_room));
+            let context = context.map(|it| it.take_in(now, &self.names, context_room));
+            let both = [task.as_ref(), context.as_ref()];
+            let puts = both.map(|it| it.and_then(Taken::put));
+            if puts.iter().any(Option::is_some) {
+                self.store.write(puts);
+            }
+            both.into_iter()
+                .flatten()
+                .fold(Learned::Known, |learned, it| learned.max(it.learned))
+        };
+        self.tasks.trim(&self.store);
+        self.contexts.trim(&self.store);
+        learned
+    }
+}
+
+/// An empty id names nothing.
+fn named(id: Option<&str>) -> Option<&str> {
+    id.filter(|id| !id.is_empty())
+}
+
+impl Claim<'_> {
+    fn is_too_long(&self) -> bool {
+        let names: [&str; 3] = [self.agent, self.endpoint, self.principal];
+        self.id.len() > MAX_ID || names.iter().any(|name| name.len() > MAX_NAME)
+    }
+}
+
+/// One id of an answer, and what the table made of it at first sight.
+struct Revelation<'a> {
+    table: &'a Table,
+    claim: Claim<'a>,
+    hash: Hash,
+    finding: Finding,
+}
+
+impl<'a> Revelation<'a> {
+    fn examine(table: &'a Table, claim: Claim<'a>, now: u32) -> Self {
+        let hash = table.hash(claim.agent, claim.id);
+        let finding = table.examine(hash, &claim, now);
+        Self {
+            table,
+            claim,
+            hash,
+            finding,
+        }
+    }
+
+    /// Nothing is left to do.
+    fn settled(&self) -> Option<Learned> {
+        match self.finding {
+            Finding::Settled => Some(Learned::Known),
+            Finding::Conflict => Some(Learned::Conflict),
+            Finding::Missing | Finding::Stale | Finding::Changed => None,
+        }
+    }
+
+    fn room(&self, store: &Store) -> Option<Room<'a>> {
+        (self.finding == Finding::Missing).then(|| self.table.room(store))
+    }
+
+    /// Locks the shard and looks again: another call may have been faster.
+    fn take_in(self, now: u32, names: &Names, room: Option<Room<'a>>) -> Taken<'a> {
+        let mut shard = self.table.lock(self.hash);
+        let (learned, slot) = shard.learn(self.hash.key(), &self.claim, now, names);
+        if learned == Learned::New && slot.is_some() {
+            // Without room the record was evicted since the first look; `trim` makes up for it.
+            room.unwrap_or_else(|| self.table.room_beyond()).fill();
+        }
+        Taken {
+            table: self.table,
+            shard,
+            learned,
+            slot,
+        }
+    }
+}
+
+/// A record in its locked shard.
+struct Taken<'a> {
+    table: &'a Table,
+    shard: Locked<'a>,
+    learned: Learned,
+    /// What is to be written.
+    slot: Option<u32>,
+}
+
+impl Taken<'_> {
+    fn put(&self) -> Option<Put<'_>> {
+        let entry: &Entry = self.shard.entry(self.slot?)?;
+        Some(entry.put(self.table.kind()))
+    }
+}
