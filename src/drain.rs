@@ -42,6 +42,8 @@ impl Drain {
         F: Future<Output = ()> + Send + 'static,
     {
         let stop = self.stop.clone();
+        // Boxed, because an async block would hold it twice: once as captured, once as awaited.
+        let service = Box::pin(service);
         self.services.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}

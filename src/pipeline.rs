@@ -32,7 +32,7 @@ use crate::respond::stream::EventStream;
 use crate::respond::{Body, Reject, answer, stream};
 use crate::route::{self, Place, RouteMatch, Routes};
 use crate::tls::Peer;
-use crate::upstream::{self, Answer, Upstream};
+use crate::upstream::{self, Answer, Outgoing, Upstream};
 use crate::{a2a, card, parse};
 
 /// Everything that requests share; built once by `app`.
@@ -186,7 +186,7 @@ impl Pipeline {
         let owner = self.owner(agent, permit.call()).map_err(in_form)?;
         let outgoing = self.outgoing(agent, downstream, client, parts, asked.as_deref(), &held.record, bytes);
         let (selected, answer) =
-            self.send(agent, &permit, owner.as_deref(), &outgoing, &mut held.record).await.map_err(in_form)?;
+            self.send(agent, &permit, owner.as_deref(), outgoing, &mut held.record).await.map_err(in_form)?;
         self.receive(agent, &permit, selected, answer, &mut held.record).await.map_err(in_form)
     }
 
@@ -226,7 +226,7 @@ impl Pipeline {
         version: Option<&str>,
         record: &Record,
         body: Bytes,
-    ) -> upstream::Outgoing {
+    ) -> Outgoing {
         let places = (!agent.forward_credentials).then(|| self.verifiers.places());
         let mut outgoing = upstream::outgoing(parts, places, body);
         let headers = &mut outgoing.headers;
@@ -254,7 +254,7 @@ impl Pipeline {
         agent: &Agent,
         permit: &Permit,
         owner: Option<&str>,
-        outgoing: &upstream::Outgoing,
+        mut outgoing: Outgoing,
         record: &mut Record,
     ) -> Result<(Selected, Answer), Reject> {
         let mut tried = Vec::new();
@@ -264,19 +264,20 @@ impl Pipeline {
                 None => agent.endpoints.choose(&tried)?,
             };
             record.endpoint = Some(selected.endpoint().url.clone());
-            let error = match agent.upstream.send(permit, &selected, outgoing).await {
+            let failure = match agent.upstream.send(permit, &selected, outgoing).await {
                 Ok(answer) => return Ok((selected, answer)),
-                Err(error) => error,
+                Err(failure) => failure,
             };
-            let reject = Reject::from(&error);
-            failed(agent, reject.reason, &error);
+            let reject = Reject::from(&failure.error);
+            failed(agent, reject.reason, &failure.error);
             tried.push(selected.endpoint().index);
-            match owner {
-                Some(_) if error.nothing_happened() => return Err(Reject::new(Reason::OwnerUnavailable)),
-                None if error.nothing_happened() && tried.len() < agent.endpoints.all().len() => {
+            match (owner, failure.unsent) {
+                (Some(_), Some(_)) => return Err(Reject::new(Reason::OwnerUnavailable)),
+                (None, Some(unsent)) if tried.len() < agent.endpoints.all().len() => {
                     agent.metrics.upstream_retries.inc();
+                    outgoing = *unsent;
                 }
-                Some(_) | None => return Err(reject),
+                (Some(_) | None, _) => return Err(reject),
             }
         }
     }
@@ -310,7 +311,7 @@ impl Pipeline {
                 drain: &self.drain,
             };
             let Answer { parts, body, lease } = answer;
-            let stream = EventStream::new(body, lease, selected, permit.call().clone(), learner, &settings);
+            let stream = EventStream::new(body, lease, selected, permit.call().operation, learner, &settings);
             return Ok(Answered { parts, content: Content::Stream(Box::new(stream)) });
         }
         // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost.

@@ -100,6 +100,8 @@ impl Door {
                         tls::Protocol::Http1 => Protocol::Http1,
                     };
                     let settings = self.settings.clone();
+                    // The state of TLS is over a KiB, which every cleartext connection would carry too.
+                    let stream = Box::new(stream);
                     settings.connection(stream, protocol, |refusal| self.service(peer, refusal)).await;
                 }
                 Err(error) => {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::config::{self, Balance};
+use crate::http::hygiene;
 
 /// One address of an upstream.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Endpoint {
     /// The normalised URL: the endpoint's identity in task records, across restarts.
     pub url: Arc<str>,
     pub uri: http::Uri,
+    /// The `Host` of requests to it.
+    pub host: http::HeaderValue,
     /// The place in the configured list.
     pub index: usize,
     in_flight: AtomicUsize,
@@ -67,9 +70,12 @@ impl Endpoints {
             .iter()
             .enumerate()
             .map(|(index, endpoint)| {
+                let uri: http::Uri = endpoint.url.parse()?;
+                let host = uri.authority().map_or("", |authority| authority.as_str());
                 Ok(Arc::new(Endpoint {
                     url: Arc::from(endpoint.url.as_str()),
-                    uri: endpoint.url.parse()?,
+                    host: hygiene::value(host),
+                    uri,
                     index,
                     in_flight: AtomicUsize::new(0),
                 }))

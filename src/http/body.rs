@@ -28,6 +28,9 @@ pub enum Error {
     Broken(#[source] hyper::Error),
 }
 
+/// How much is taken at once on the word of an announced length; past it, memory grows with the bytes that really come.
+const AHEAD: usize = 256 * 1024;
+
 /// Reads a body to its end. A length that was announced and is too large is refused before a byte is read.
 pub async fn read_whole<B>(mut body: B, bounds: Bounds) -> Result<Bytes, Error>
 where
@@ -50,8 +53,7 @@ where
         match (&mut first, &mut rest) {
             (None, None) => first = Some(data),
             (Some(begin), None) => {
-                // The announced length is the caller's word; memory is taken only as bytes really come.
-                let mut joined = BytesMut::with_capacity(begin.len() + data.len().max(4096));
+                let mut joined = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).clamp(size, AHEAD.max(size)));
                 joined.extend_from_slice(begin);
                 joined.extend_from_slice(&data);
                 rest = Some(joined);

@@ -97,6 +97,13 @@ fn check_path(path: &str) -> Result<(), Error> {
     if path == "*" {
         return Ok(());
     }
+    let suspicious = |two: &[u8]| matches!(two, b"//" | b"/.");
+    if path.starts_with('/')
+        && !path.bytes().any(|byte| matches!(byte, b'%' | b'\\'))
+        && !path.as_bytes().windows(2).any(suspicious)
+    {
+        return Ok(());
+    }
     let lower = path.to_ascii_lowercase();
     let hidden = ["%2f", "%5c", "%2e", "%00", "\\", "//"];
     let dots = path.split('/').any(|segment| matches!(segment, "." | ".."));

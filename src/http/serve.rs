@@ -111,19 +111,19 @@ impl Settings {
         let io = Prefixed { seen, at: 0, io };
         if protocol == Protocol::Http2 {
             let conn = self.http2.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
-            self.watch(conn, &activity, |conn| conn.graceful_shutdown()).await;
+            self.watch(Box::pin(conn), &activity, |conn| conn.graceful_shutdown()).await;
         } else {
             let io = Guard::new(io, self.bounds, refusal);
             let conn = self.http1.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
-            self.watch(conn, &activity, |conn| conn.graceful_shutdown()).await;
+            self.watch(Box::pin(conn), &activity, |conn| conn.graceful_shutdown()).await;
         }
     }
 
-    async fn watch<C>(&self, conn: C, activity: &Activity, shut: impl Fn(Pin<&mut C>))
+    /// The connection is boxed, because a future that takes it by value would hold it several times over.
+    async fn watch<C>(&self, mut conn: Pin<Box<C>>, activity: &Activity, shut: impl Fn(Pin<&mut C>))
     where
         C: Future<Output = Result<(), hyper::Error>>,
     {
-        let mut conn = pin!(conn);
         let mut idle = pin!(tokio::time::sleep(self.keep_alive));
         let mut draining = pin!(self.drain.draining());
         let mut deadline = pin!(self.drain.deadline());

@@ -10,7 +10,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::learn::{self, Learner};
 use crate::a2a::sse::{Content, Scanner};
-use crate::a2a::{Call, json, jsonrpc};
+use crate::a2a::{Operation, json, jsonrpc};
 use crate::balance::Selected;
 use crate::drain::Drain;
 use crate::observe::{Outcome, Record};
@@ -35,7 +34,8 @@ pub struct EventStream {
     body: Incoming,
     lease: Option<Lease>,
     _selected: Selected,
-    call: Arc<Call>,
+    /// Not the whole call: its id is a slice of the request, which would keep the connection's read buffer from reuse.
+    operation: Operation,
     learner: Learner,
     limits: json::Limits,
     scanner: Scanner,
@@ -65,7 +65,7 @@ impl EventStream {
         body: Incoming,
         lease: Lease,
         selected: Selected,
-        call: Arc<Call>,
+        operation: Operation,
         learner: Learner,
         settings: &Settings<'_>,
     ) -> Self {
@@ -73,7 +73,7 @@ impl EventStream {
             body,
             lease: Some(lease),
             _selected: selected,
-            call,
+            operation,
             learner,
             limits: settings.limits,
             scanner: Scanner::new(settings.event_bytes),
@@ -156,7 +156,7 @@ impl EventStream {
                 Content::Data { data, .. } => {
                     whole_event = true;
                     record.event_passed();
-                    match jsonrpc::read_answer(data, self.call.generation, self.call.operation, self.limits) {
+                    match jsonrpc::read_answer(data, self.learner.generation, self.operation, self.limits) {
                         Ok(answer) => {
                             self.saw_error |= answer.error.is_some();
                             learn::note(record, &answer.revealed);

@@ -43,6 +43,7 @@ pub struct Upstream {
 }
 
 /// The request towards the agent, but for what depends on the endpoint.
+#[derive(Clone, Debug)]
 pub struct Outgoing {
     /// Without `Host`, `Content-Length` and the agent's credential.
     pub headers: http::HeaderMap,
@@ -74,8 +75,6 @@ pub enum Error {
     #[error("{endpoint} closed the connection before its answer was whole")]
     Closed {
         endpoint: Arc<str>,
-        /// Nothing of the request was written.
-        unwritten: bool,
         #[source]
         source: hyper::Error,
     },
@@ -93,17 +92,12 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// The agent cannot have seen the request.
-    pub fn nothing_happened(&self) -> bool {
-        match self {
-            Self::Connect { .. } | Self::Busy { .. } | Self::Closed { unwritten: true, .. } => true,
-            Self::Closed { unwritten: false, .. }
-            | Self::FirstByte { .. }
-            | Self::Broken { .. }
-            | Self::Body { .. } => false,
-        }
-    }
+/// A call that got no answer.
+#[derive(Debug)]
+pub struct Failure {
+    pub error: Error,
+    /// The request, if the agent cannot have seen it: it may go elsewhere.
+    pub unsent: Option<Box<Outgoing>>,
 }
 
 impl Upstream {
@@ -144,7 +138,7 @@ impl Upstream {
     }
 
     /// Sends a call to the selected endpoint and waits for the head of the answer.
-    pub async fn send(&self, permit: &Permit, selected: &Selected, outgoing: &Outgoing) -> Result<Answer, Error> {
+    pub async fn send(&self, permit: &Permit, selected: &Selected, outgoing: Outgoing) -> Result<Answer, Failure> {
         let operation = permit.call().operation;
         let patience = match operation {
             Operation::Send | Operation::Stream | Operation::Subscribe => self.send,
@@ -158,24 +152,31 @@ impl Upstream {
             | Operation::ExtendedCard => Some(self.first_byte),
         };
         let class = if operation.streams() { Class::Stream } else { Class::Unary };
-        let mut repeatable = operation.is_read();
-        loop {
-            let exchange = self.exchange(selected.endpoint(), class, outgoing);
-            let sent = match patience {
-                // Connecting has its own bound; this one is about the agent's silence.
-                Some(patience) => tokio::time::timeout(patience, exchange)
-                    .await
-                    .unwrap_or_else(|_| Err(Error::FirstByte { endpoint: selected.endpoint().url.clone() })),
-                None => exchange.await,
-            };
-            match sent {
-                // A read on a connection that died: once more, on a new one.
-                Err(Error::Closed { .. }) if repeatable => {
-                    repeatable = false;
-                    self.metrics.upstream_retries.inc();
-                }
-                sent => return sent,
+        let again = operation.is_read().then(|| outgoing.clone());
+        match self.within(patience, selected.endpoint(), class, outgoing).await {
+            // A read on a connection that died: once more, on a new one.
+            Err(Failure { error: Error::Closed { .. }, unsent: None }) if let Some(again) = again => {
+                self.metrics.upstream_retries.inc();
+                self.within(patience, selected.endpoint(), class, again).await
             }
+            sent => sent,
+        }
+    }
+
+    /// Connecting has its own bound; this one is about the agent's silence.
+    async fn within(
+        &self,
+        patience: Option<Duration>,
+        endpoint: &Endpoint,
+        class: Class,
+        outgoing: Outgoing,
+    ) -> Result<Answer, Failure> {
+        let exchange = self.exchange(endpoint, class, outgoing);
+        match patience {
+            Some(patience) => tokio::time::timeout(patience, exchange).await.unwrap_or_else(|_| {
+                Err(Failure { error: Error::FirstByte { endpoint: endpoint.url.clone() }, unsent: None })
+            }),
+            None => exchange.await,
         }
     }
 
@@ -189,50 +190,81 @@ impl Upstream {
         Ok((parts, bytes))
     }
 
-    async fn exchange(&self, endpoint: &Endpoint, class: Class, outgoing: &Outgoing) -> Result<Answer, Error> {
-        let pool = self.pools.get(endpoint.index).ok_or_else(|| Error::Busy { endpoint: endpoint.url.clone(), most: 0 })?;
+    async fn exchange(&self, endpoint: &Endpoint, class: Class, outgoing: Outgoing) -> Result<Answer, Failure> {
+        let Some(pool) = self.pools.get(endpoint.index) else {
+            let error = Error::Busy { endpoint: endpoint.url.clone(), most: 0 };
+            return Err(Failure { error, unsent: Some(Box::new(outgoing)) });
+        };
+        let mut lease = match pool.lease(class).await {
+            Ok(lease) => lease,
+            Err(error) => return Err(Failure { error, unsent: Some(Box::new(outgoing)) }),
+        };
+        let again = outgoing.again();
         let mut request = self.request(endpoint, outgoing);
         loop {
-            let mut lease = pool.lease(class).await?;
             let reused = lease.reused();
-            match lease.send(request).await {
+            let mut failed = match lease.send(request).await {
                 Ok(response) => {
                     let (parts, body) = response.into_parts();
                     return Ok(Answer { parts, body, lease });
                 }
-                Err(mut failed) => match failed.take_message() {
-                    // The connection ended while it idled: the request comes back unwritten.
-                    Some(unwritten) if reused => {
-                        self.metrics.upstream_retries.inc();
-                        request = unwritten;
-                    }
-                    unwritten => {
-                        let (endpoint, unwritten) = (endpoint.url.clone(), unwritten.is_some());
-                        let source = failed.into_error();
-                        return Err(if source.is_parse() || source.is_parse_too_large() {
-                            Error::Broken { endpoint, source }
-                        } else {
-                            Error::Closed { endpoint, unwritten, source }
-                        });
-                    }
-                },
+                Err(failed) => failed,
+            };
+            let unwritten = failed.take_message();
+            let source = failed.into_error();
+            let endpoint = endpoint.url.clone();
+            match unwritten {
+                // The connection ended while it idled: the request comes back unwritten.
+                Some(unwritten) if reused => {
+                    self.metrics.upstream_retries.inc();
+                    request = unwritten;
+                    lease = match pool.lease(class).await {
+                        Ok(lease) => lease,
+                        Err(error) => return Err(Failure { error, unsent: Some(again.with(request)) }),
+                    };
+                }
+                Some(unwritten) => {
+                    let unsent = Some(again.with(unwritten));
+                    return Err(Failure { error: Error::Closed { endpoint, source }, unsent });
+                }
+                None if source.is_parse() || source.is_parse_too_large() => {
+                    return Err(Failure { error: Error::Broken { endpoint, source }, unsent: None });
+                }
+                None => return Err(Failure { error: Error::Closed { endpoint, source }, unsent: None }),
             }
         }
     }
 
-    fn request(&self, endpoint: &Endpoint, outgoing: &Outgoing) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(outgoing.body.clone()));
+    fn request(&self, endpoint: &Endpoint, outgoing: Outgoing) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(outgoing.body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = target(&endpoint.uri, outgoing.query.as_deref());
-        let mut headers = outgoing.headers.clone();
-        if let Some(authority) = endpoint.uri.authority() {
-            headers.insert(header::HOST, hygiene::value(authority.as_str()));
-        }
+        let mut headers = outgoing.headers;
+        headers.insert(header::HOST, endpoint.host.clone());
         if let Some((name, value)) = &self.credential {
             headers.insert(name, value.clone());
         }
         *request.headers_mut() = headers;
         request
+    }
+}
+
+/// What a request that came back unwritten lacks to be an `Outgoing` again.
+struct Again {
+    query: Option<String>,
+    body: Bytes,
+}
+
+impl Outgoing {
+    fn again(&self) -> Again {
+        Again { query: self.query.clone(), body: self.body.clone() }
+    }
+}
+
+impl Again {
+    fn with(self, unwritten: Request<Full<Bytes>>) -> Box<Outgoing> {
+        let headers = unwritten.into_parts().0.headers;
+        Box::new(Outgoing { headers, query: self.query, body: self.body })
     }
 }
 
