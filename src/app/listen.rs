@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use ipnet::IpNet;
+use tokio::net::TcpStream;
 use tower::{Layer as _, Service};
 
 use crate::config::{self, Limits};
@@ -15,7 +16,7 @@ use crate::drain::Drain;
 use crate::http::framing::Refusal;
 use crate::http::hygiene;
 use crate::http::panic::CatchPanic;
-use crate::http::serve::{Protocol, Settings};
+use crate::http::serve::{Protocol, Serving, Settings};
 use crate::listener::{Accepted, Bound, Refused, Rejected};
 use crate::observe::record::Observer;
 use crate::observe::{Reason, Record};
@@ -83,34 +84,37 @@ impl Door {
 
     async fn connection(self, accepted: Accepted) {
         let Accepted { stream, address, slot } = accepted;
-        let metrics = &self.pipeline.observer.metrics;
-        let open = metrics.connections_open.with_label_values(&[&*self.name]);
+        let open = self.pipeline.observer.metrics.connections_open.with_label_values(&[&*self.name]);
         open.inc();
         let _open = scopeguard(move || open.dec());
-        match self.acceptor.clone() {
-            None => {
-                let peer = Peer { address, secure: false, certificate: None };
-                let settings = self.settings.clone();
-                settings.connection(stream, Protocol::Sniff, |refusal| self.service(peer, refusal)).await;
-            }
-            Some(acceptor) => match Box::pin(acceptor.accept(stream, self.handshake, address)).await {
-                Ok((stream, peer)) => {
-                    let protocol = match stream.protocol() {
-                        tls::Protocol::Http2 => Protocol::Http2,
-                        tls::Protocol::Http1 => Protocol::Http1,
-                    };
-                    let settings = self.settings.clone();
-                    // The state of TLS is over a KiB, which every cleartext connection would carry too.
-                    let stream = Box::new(stream);
-                    settings.connection(stream, protocol, |refusal| self.service(peer, refusal)).await;
-                }
-                Err(error) => {
-                    metrics.tls_failures.with_label_values(&[&*self.name, handshake_label(&error)]).inc();
-                    tracing::debug!(listener = &*self.name, %address, %error, "TLS handshake failed");
-                }
-            },
+        if let Some(serving) = Box::pin(self.begin(stream, address)).await {
+            serving.await;
         }
         drop(slot);
+    }
+
+    /// The handshake and the first bytes.
+    async fn begin(self, stream: TcpStream, address: SocketAddr) -> Option<Serving> {
+        let settings = self.settings.clone();
+        let Some(acceptor) = self.acceptor.clone() else {
+            let peer = Peer { address, secure: false, certificate: None };
+            return settings.begin(stream, Protocol::Sniff, |refusal| self.service(peer, refusal)).await;
+        };
+        match acceptor.accept(stream, self.handshake, address).await {
+            Ok((stream, peer)) => {
+                let protocol = match stream.protocol() {
+                    tls::Protocol::Http2 => Protocol::Http2,
+                    tls::Protocol::Http1 => Protocol::Http1,
+                };
+                settings.begin(stream, protocol, |refusal| self.service(peer, refusal)).await
+            }
+            Err(error) => {
+                let metrics = &self.pipeline.observer.metrics;
+                metrics.tls_failures.with_label_values(&[&*self.name, handshake_label(&error)]).inc();
+                tracing::debug!(listener = &*self.name, %address, %error, "TLS handshake failed");
+                None
+            }
+        }
     }
 
     fn service(self, peer: Peer, refusal: Refusal) -> impl Serve {
@@ -123,7 +127,9 @@ impl Door {
             refusal,
         });
         let pipeline = self.pipeline;
-        let inner = tower::service_fn(move |request| pipeline.clone().serve(downstream.clone(), request));
+        // Boxed at once: it is several KiB, and each layer around it would move it.
+        let inner =
+            tower::service_fn(move |request| Box::pin(pipeline.clone().serve(downstream.clone(), request)));
         CatchPanic::new(move || internal(&observer, &listener, address)).layer(inner)
     }
 }

@@ -39,6 +39,9 @@ pub enum Protocol {
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// A connection in service.
+pub type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 pub struct Settings {
     bounds: framing::Bounds,
     keep_alive: Duration,
@@ -83,8 +86,16 @@ impl Settings {
         }
     }
 
-    /// Serves one connection until it ends. `service` is made per connection; it learns refused heads from `Refusal`.
-    pub async fn connection<IO, S, F, B>(&self, mut io: IO, protocol: Protocol, service: impl FnOnce(Refusal) -> S)
+    /// Begins to serve a connection; what it returns goes on until the connection ends. In two steps, so that a connection
+    /// in service, of which there may be many, holds nothing that only its beginning needed.
+    ///
+    /// `service` is made per connection; it learns refused heads from `Refusal`. `None`: the caller left before a request.
+    pub async fn begin<IO, S, F, B>(
+        self: Arc<Self>,
+        mut io: IO,
+        protocol: Protocol,
+        service: impl FnOnce(Refusal) -> S,
+    ) -> Option<Serving>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future = F>
@@ -103,24 +114,24 @@ impl Settings {
                 match tokio::time::timeout(self.bounds.header_timeout, sniff(&mut io)).await {
                     Ok(Ok(Some(sniffed))) => sniffed,
                     // Closed or broken before a request, or nothing at all came: nobody waits for an answer.
-                    Ok(Ok(None) | Err(_)) | Err(_) => return,
+                    Ok(Ok(None) | Err(_)) | Err(_) => return None,
                 }
             }
             known @ (Protocol::Http1 | Protocol::Http2) => (known, Vec::new()),
         };
         let io = Prefixed { seen, at: 0, io };
-        if protocol == Protocol::Http2 {
+        Some(if protocol == Protocol::Http2 {
             let conn = self.http2.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
-            self.watch(Box::pin(conn), &activity, |conn| conn.graceful_shutdown()).await;
+            Box::pin(self.watch(Box::pin(conn), activity, |conn| conn.graceful_shutdown()))
         } else {
             let io = Guard::new(io, self.bounds, refusal);
             let conn = self.http1.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
-            self.watch(Box::pin(conn), &activity, |conn| conn.graceful_shutdown()).await;
-        }
+            Box::pin(self.watch(Box::pin(conn), activity, |conn| conn.graceful_shutdown()))
+        })
     }
 
     /// The connection is boxed, because a future that takes it by value would hold it several times over.
-    async fn watch<C>(&self, mut conn: Pin<Box<C>>, activity: &Activity, shut: impl Fn(Pin<&mut C>))
+    async fn watch<C>(self: Arc<Self>, mut conn: Pin<Box<C>>, activity: Activity, shut: impl Fn(Pin<&mut C>))
     where
         C: Future<Output = Result<(), hyper::Error>>,
     {
