@@ -43,6 +43,7 @@ pub struct Pipeline {
     pub affinity: Arc<Affinity>,
     pub observer: Arc<Observer>,
     pub drain: Drain,
+    pub head: hygiene::Bounds,
     pub json: json::Limits,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
@@ -127,7 +128,7 @@ impl Pipeline {
         if let Some(reason) = downstream.refusal.of(parts) {
             return Err(Reject::new(reason));
         }
-        hygiene::check(parts)?;
+        hygiene::check(parts, self.head)?;
         let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
         held.record.agent = self.agent(route).map(|agent| agent.metrics.clone()).ok();
         let allowed = match route.place {

@@ -16,7 +16,7 @@ use crate::authenticate::Verifiers;
 use crate::clock::Clock;
 use crate::config::{Config, Problem};
 use crate::drain::Drain;
-use crate::http::serve;
+use crate::http::{hygiene, serve};
 use crate::listener::{self, Connections};
 use crate::observe::Metrics;
 use crate::observe::access::AccessLog;
@@ -148,6 +148,10 @@ impl Prepared {
             affinity: affinity.clone(),
             observer: observer.clone(),
             drain: drain.clone(),
+            head: hygiene::Bounds {
+                fields: config.limits.header_fields,
+                target_bytes: config.limits.target_bytes,
+            },
             json: json::Limits { depth: config.limits.json_depth, digits: config.limits.number_digits },
             body_idle: config.limits.request_body_idle,
             body_whole: config.limits.request_body,

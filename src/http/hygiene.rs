@@ -23,10 +23,27 @@ pub enum Error {
     Field,
     #[error("A2A-Version is given twice with different values")]
     Version,
+    #[error("the target is longer than the limit")]
+    TargetTooLong,
+    #[error("there are more fields than the limit")]
+    TooManyFields,
+}
+
+/// What a head may hold. HTTP/2's own bound counts only the bytes of all fields together.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub fields: usize,
+    pub target_bytes: usize,
 }
 
 /// Checks a parsed head. HTTP/1.1 heads were read by `framing` before; this holds for HTTP/2 too.
-pub fn check(parts: &request::Parts) -> Result<(), Error> {
+pub fn check(parts: &request::Parts, bounds: Bounds) -> Result<(), Error> {
+    if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > bounds.target_bytes) {
+        return Err(Error::TargetTooLong);
+    }
+    if parts.headers.len() > bounds.fields {
+        return Err(Error::TooManyFields);
+    }
     if ![Method::GET, Method::HEAD, Method::POST, Method::DELETE, Method::OPTIONS].contains(&parts.method) {
         return Err(Error::Method);
     }

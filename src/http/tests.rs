@@ -180,8 +180,9 @@ fn head(method: &str, uri: &str, fields: &[(&str, &str)]) -> request::Parts {
 
 #[test]
 fn hygiene_refuses_what_nobody_honest_sends() {
+    let bounds = hygiene::Bounds { fields: 3, target_bytes: 16 };
     let check = |method: &str, uri: &str, fields: &[(&str, &str)], expected: Result<(), hygiene::Error>| {
-        assert_eq!(hygiene::check(&head(method, uri, fields)), expected, "{method} {uri} {fields:?}");
+        assert_eq!(hygiene::check(&head(method, uri, fields), bounds), expected, "{method} {uri} {fields:?}");
     };
     use hygiene::Error;
     check("POST", "/a", &[("host", "a.example")], Ok(()));
@@ -205,6 +206,10 @@ fn hygiene_refuses_what_nobody_honest_sends() {
     check("POST", "/a/%2e%2e/b", &[("host", "a")], Err(Error::Target));
     check("POST", "/a\\b", &[("host", "a")], Err(Error::Target));
     check("POST", "/a", &[("host", "a"), ("content_length", "1")], Err(Error::Field));
+    check("POST", "/a", &[("host", "a"), ("x", "1"), ("x", "2")], Ok(()));
+    check("POST", "/a", &[("host", "a"), ("x", "1"), ("x", "2"), ("y", "")], Err(Error::TooManyFields));
+    check("POST", "/2345?7890123456", &[("host", "a")], Ok(()));
+    check("POST", "/2345?78901234567", &[("host", "a")], Err(Error::TargetTooLong));
 }
 
 #[test]

@@ -313,6 +313,8 @@ impl From<hygiene::Error> for Reject {
             hygiene::Error::Host | hygiene::Error::Target | hygiene::Error::Field | hygiene::Error::Version => {
                 Self::new(Reason::BadHead)
             }
+            hygiene::Error::TargetTooLong => Self::new(Reason::TargetTooLong),
+            hygiene::Error::TooManyFields => Self::new(Reason::HeaderTooLarge),
         }
     }
 }
