@@ -164,11 +164,7 @@ impl Pipeline {
 
         let asked = hygiene::asked_version(parts)?;
         let bounds = self.bounds(agent);
-        let read = parse::read(&admitted, parts, body, bounds).await;
-        if downstream.refusal.body() {
-            return Err(Reject::new(Reason::BodyMalformed));
-        }
-        let (call, bytes) = read.map_err(|error| {
+        let (call, bytes) = parse::read(&admitted, parts, body, bounds).await.map_err(|error| {
             if let parse::Error::Request(error) = &error {
                 held.record.detail = Some(error.kind.as_str());
             }

@@ -51,11 +51,13 @@ impl Refusal {
         let reason = *self.0.get()?;
         let stands_in = parts.headers.get(http::header::HOST).is_some_and(|host| host == "refused")
             && parts.headers.len() == 2;
-        (stands_in || reason == Reason::BodyMalformed).then_some(reason)
+        // A broken body has a clean head, and nothing stands in for it: whoever reads the body sees it end early. The head
+        // of an earlier request may still be waiting, and is not to blame.
+        (stands_in && reason != Reason::BodyMalformed).then_some(reason)
     }
 
-    /// Whether the body that was just read broke the framing.
-    pub fn body(&self) -> bool {
+    /// The input ended inside a body, not in a head.
+    pub(super) fn is_of_body(&self) -> bool {
         self.0.get() == Some(&Reason::BodyMalformed)
     }
 }
@@ -199,7 +201,7 @@ impl<IO: AsyncRead + Unpin> Guard<IO> {
                 return Poll::Ready(Ok(()));
             }
             if let State::Refused { given } = &mut self.state {
-                if self.refusal.body() {
+                if self.refusal.is_of_body() {
                     return Poll::Ready(Ok(()));
                 }
                 let rest = HARMLESS.get(*given..).unwrap_or_default();

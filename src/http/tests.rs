@@ -50,7 +50,7 @@ fn refused(refusal: &Refusal) -> Option<Reason> {
         .body(())
         .expect("valid")
         .into_parts();
-    refusal.of(&parts)
+    refusal.of(&parts).or(refusal.is_of_body().then_some(Reason::BodyMalformed))
 }
 
 async fn passes(input: &str) {
