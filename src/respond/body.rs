@@ -23,6 +23,10 @@ pub struct Held {
     pub slot: Option<Slot>,
 }
 
+/// A whole answer goes on in pieces of this size, so that what is held lasts until most of it really left: a caller that
+/// asks much and reads slowly must not get its place in the concurrency limits back at once.
+const PIECE: usize = 64 * 1024;
+
 pub struct Body {
     kind: Kind,
     held: Option<Held>,
@@ -73,12 +77,15 @@ impl http_body::Body for Body {
                 if bytes.is_empty() {
                     return Poll::Ready(None);
                 }
-                let (all, outcome) = (std::mem::take(bytes), *outcome);
+                let piece = bytes.split_to(bytes.len().min(PIECE));
+                let last = bytes.is_empty().then_some(*outcome);
                 if let Some(held) = &mut this.held {
-                    held.record.bytes_out += all.len() as u64;
+                    held.record.bytes_out += piece.len() as u64;
                 }
-                this.finish(outcome);
-                Poll::Ready(Some(Ok(Frame::data(all))))
+                if let Some(outcome) = last {
+                    this.finish(outcome);
+                }
+                Poll::Ready(Some(Ok(Frame::data(piece))))
             }
             Kind::Stream(stream) => {
                 let Some(held) = &mut this.held else { return Poll::Ready(None) };
