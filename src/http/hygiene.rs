@@ -48,6 +48,10 @@ pub fn check(parts: &request::Parts, bounds: Bounds) -> Result<(), Error> {
         return Err(Error::Method);
     }
     check_host(parts)?;
+    // The parser lets UTF-8 pass, and the query goes on to agents as it is.
+    if !parts.uri.path_and_query().is_none_or(|target| target.as_str().is_ascii()) {
+        return Err(Error::Target);
+    }
     check_path(parts.uri.path())?;
     // An underscore twin (`Content_Length`) becomes the real name in CGI-like servers behind us.
     if parts.headers.keys().any(|name| name.as_str().contains('_')) {

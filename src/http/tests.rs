@@ -204,6 +204,8 @@ fn hygiene_refuses_what_nobody_honest_sends() {
     check("POST", "/a//b", &[("host", "a")], Err(Error::Target));
     check("POST", "/a%2Fb", &[("host", "a")], Err(Error::Target));
     check("POST", "/a/%2e%2e/b", &[("host", "a")], Err(Error::Target));
+    check("POST", "/a\u{e9}", &[("host", "a")], Err(Error::Target));
+    check("POST", "/a?\u{e9}", &[("host", "a")], Err(Error::Target));
     check("POST", "/a\\b", &[("host", "a")], Err(Error::Target));
     check("POST", "/a", &[("host", "a"), ("content_length", "1")], Err(Error::Field));
     check("POST", "/a", &[("host", "a"), ("x", "1"), ("x", "2")], Ok(()));
