@@ -200,7 +200,7 @@ impl<'a> Line<'a> {
             request: record.id.as_str(),
             listener: &record.listener,
             address: record.address,
-            method: record.method.as_str(),
+            method: method(&record.method),
             agent: record.agent.as_deref().map(|agent| &*agent.name),
             operation: record.operation.map(Operation::as_str),
             generation: record.generation.map(Generation::as_str),
@@ -244,6 +244,13 @@ impl<'a> Line<'a> {
         }
         out.push(b'\n');
     }
+}
+
+/// Methods that are not served may be any text of any length, and a log is not where callers write.
+fn method(method: &http::Method) -> &str {
+    use http::Method;
+    let served = [Method::GET, Method::HEAD, Method::POST, Method::DELETE, Method::OPTIONS];
+    if served.contains(method) { method.as_str() } else { "other" }
 }
 
 fn is_plain(text: &str) -> bool {
