@@ -5,9 +5,11 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::string_slice,
+    clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a test that cannot go on must fail, with the place in the message"
 )]
 
+mod adversarial;
 mod harness;
 mod path;
