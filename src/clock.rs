@@ -7,10 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the wall clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
     pub fn system() -> Self {
         Self(Arc::new(SystemTime::now))
     }

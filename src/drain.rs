@@ -76,7 +76,10 @@ impl Drain {
     where
         F: Future + Send + 'static,
     {
-        Finishing { work: Some(Box::pin(work)), drain: self.clone() }
+        Finishing {
+            work: Some(Box::pin(work)),
+            drain: self.clone(),
+        }
     }
 
     /// Drains: at most `patience` for the jobs, then `grace` for the ends that the deadline makes them send.
@@ -84,9 +87,7 @@ impl Drain {
     pub async fn run(&self, patience: Duration, grace: Duration) -> bool {
         self.draining.cancel();
         self.jobs.close();
-        let clean = tokio::time::timeout(patience, self.jobs.wait())
-            .await
-            .is_ok();
+        let clean = tokio::time::timeout(patience, self.jobs.wait()).await.is_ok();
         self.deadline.cancel();
         if !clean {
             let _expired = tokio::time::timeout(grace, self.jobs.wait()).await;
@@ -127,7 +128,9 @@ where
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(work) = &mut self.work else { return Poll::Pending };
+        let Some(work) = &mut self.work else {
+            return Poll::Pending;
+        };
         let output = ready!(work.as_mut().poll(cx));
         self.work = None;
         Poll::Ready(output)

@@ -40,7 +40,9 @@ Exit codes: 0 ended as asked, 1 not healthy, 2 wrong arguments, 64 invalid confi
 #[derive(Subcommand)]
 enum Command {
     /// Run the gateway.
-    #[command(after_help = "Examples:\n  a2a-gateway run --config gateway.yaml\n  a2a-gateway run --agent http://localhost:9999 --listen 127.0.0.1:8080")]
+    #[command(
+        after_help = "Examples:\n  a2a-gateway run --config gateway.yaml\n  a2a-gateway run --agent http://localhost:9999 --listen 127.0.0.1:8080"
+    )]
     Run {
         /// The configuration file (YAML).
         #[arg(long, env = "A2A_GATEWAY_CONFIG", conflicts_with_all = ["agent", "listen"], required_unless_present = "agent")]
@@ -160,7 +162,8 @@ async fn serve(config: Config, guide: Option<String>) -> ExitCode {
     if let Err(error) = listener::raise_descriptor_limit() {
         tracing::warn!(%error, "the limit on open files cannot be raised");
     }
-    let prepared = tokio::task::spawn_blocking(move || app::prepare(config, Clock::system(), Some(AccessLog::stdout())));
+    let prepared =
+        tokio::task::spawn_blocking(move || app::prepare(config, Clock::system(), Some(AccessLog::stdout())));
     let bound = match prepared.await {
         Ok(Ok(prepared)) => bind(prepared).await,
         Ok(Err(error)) => Err(error),
@@ -197,7 +200,11 @@ async fn bind(prepared: Prepared) -> Result<Bound, app::Error> {
 }
 
 async fn until_told(bound: Bound) -> ExitCode {
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()));
+    let signals = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::hangup()),
+    );
     let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = signals else {
         return fail(INTERNAL, "signals cannot be received");
     };
@@ -235,7 +242,9 @@ fn start_log(config: &Config) {
     let filter = tracing_subscriber::EnvFilter::builder()
         .parse(&config.log.level)
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     let started = match config.log.format {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
         LogFormat::Text => builder.with_ansi(false).try_init(),
@@ -252,7 +261,10 @@ fn health(admin: SocketAddr, path: &str) -> ExitCode {
         let mut stream = std::net::TcpStream::connect_timeout(&admin, patience)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n")?;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n"
+        )?;
         let mut head = [0_u8; 12];
         stream.read_exact(&mut head)?;
         Ok(&head == b"HTTP/1.1 200")

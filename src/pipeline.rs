@@ -104,7 +104,11 @@ impl Pipeline {
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Infallible> {
         let (parts, body) = request.into_parts();
-        let client = forwarded::client(downstream.peer.address.ip(), &parts.headers, &downstream.trusted_proxies);
+        let client = forwarded::client(
+            downstream.peer.address.ip(),
+            &parts.headers,
+            &downstream.trusted_proxies,
+        );
         let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
         // Nothing is known of a call yet, but whoever posts wants to read JSON-RPC.
         let form = match parts.method {
@@ -113,7 +117,10 @@ impl Pipeline {
         };
         let mut held = Held { record, slot: None };
         let answered = match self.enter(&downstream, &parts, &mut held) {
-            Ok(RouteMatch { agent, place: Place::Card }) => self.card(agent, &parts, held),
+            Ok(RouteMatch {
+                agent,
+                place: Place::Card,
+            }) => self.card(agent, &parts, held),
             Ok(route) => match self.call(route, client, &downstream, &parts, body, &mut held).await {
                 Ok(answered) => Ok(answered.into_response(held)),
                 Err(reject) => Err((reject, held)),
@@ -159,7 +166,10 @@ impl Pipeline {
             .map_err(|error| Reject::from(&error))?;
         held.record.principal = Some(principal.id.clone());
         let admitted = authorize::route(route, principal);
-        let slot = agent.limiter.admit(&admitted.principal().id, client).map_err(|limited| Reject::from(&limited))?;
+        let slot = agent
+            .limiter
+            .admit(&admitted.principal().id, client)
+            .map_err(|limited| Reject::from(&limited))?;
         let slot = held.slot.insert(slot);
 
         let asked = hygiene::asked_version(parts)?;
@@ -182,9 +192,13 @@ impl Pipeline {
             .map_err(|(error, _)| in_form(Reject::from(error).serving(&enforced.served)))?;
         let owner = self.owner(agent, permit.call()).map_err(in_form)?;
         let outgoing = self.outgoing(agent, downstream, client, parts, asked.as_deref(), &held.record, bytes);
-        let (selected, answer) =
-            self.send(agent, &permit, owner.as_deref(), outgoing, &mut held.record).await.map_err(in_form)?;
-        self.receive(agent, &permit, selected, answer, &mut held.record).await.map_err(in_form)
+        let (selected, answer) = self
+            .send(agent, &permit, owner.as_deref(), outgoing, &mut held.record)
+            .await
+            .map_err(in_form)?;
+        self.receive(agent, &permit, selected, answer, &mut held.record)
+            .await
+            .map_err(in_form)
     }
 
     fn bounds(&self, agent: &Agent) -> parse::Bounds {
@@ -202,18 +216,22 @@ impl Pipeline {
     fn owner(&self, agent: &Agent, call: &Call) -> Result<Option<Arc<str>>, Reject> {
         let name = &agent.metrics.name;
         let of_task = call.task.as_ref().and_then(|task| self.affinity.task(name, task));
-        let of_context = call.context.as_ref().and_then(|context| self.affinity.context(name, context));
+        let of_context = call
+            .context
+            .as_ref()
+            .and_then(|context| self.affinity.context(name, context));
         match (of_task, of_context) {
             // No single endpoint could see the contradiction (A2A 1.0 §3.4.3).
-            (Some(task), Some(context)) if task.endpoint != context.endpoint => {
-                Err(Reject::new(Reason::OwnersDiffer))
-            }
+            (Some(task), Some(context)) if task.endpoint != context.endpoint => Err(Reject::new(Reason::OwnersDiffer)),
             (Some(Owner { endpoint, .. }), _) | (None, Some(Owner { endpoint, .. })) => Ok(Some(endpoint)),
             (None, None) => Ok(None),
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the head of a request is made of all of these, once")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the head of a request is made of all of these, once"
+    )]
     fn outgoing(
         &self,
         agent: &Agent,
@@ -309,7 +327,10 @@ impl Pipeline {
             };
             let Answer { parts, body, lease } = answer;
             let stream = EventStream::new(body, lease, selected, permit.call().operation, learner, &settings);
-            return Ok(Answered { parts, content: Content::Stream(Box::new(stream)) });
+            return Ok(Answered {
+                parts,
+                content: Content::Stream(Box::new(stream)),
+            });
         }
         // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost.
         let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
@@ -325,7 +346,11 @@ impl Pipeline {
                 Reject::new(reason)
             })?;
             learner.learn(&read.revealed);
-            let outcome = if read.error.is_some() { Outcome::AgentError } else { Outcome::Ok };
+            let outcome = if read.error.is_some() {
+                Outcome::AgentError
+            } else {
+                Outcome::Ok
+            };
             let revealed = read.revealed;
             Ok::<_, Reject>((parts, bytes, outcome, revealed))
         });
@@ -336,7 +361,10 @@ impl Pipeline {
         } else {
             bytes
         };
-        Ok(Answered { parts, content: Content::Whole(bytes, outcome) })
+        Ok(Answered {
+            parts,
+            content: Content::Whole(bytes, outcome),
+        })
     }
 
     fn card(
@@ -346,7 +374,9 @@ impl Pipeline {
         mut held: Held,
     ) -> Result<Response<Body>, (Reject, Held)> {
         let current = self.agents.get(agent.0).and_then(|agent| agent.card.current());
-        let Some(current) = current else { return Err((Reject::new(Reason::AgentNotReady), held)) };
+        let Some(current) = current else {
+            return Err((Reject::new(Reason::AgentNotReady), held));
+        };
         let (mut head, bytes) = card::serve(&current.published, parts).into_parts();
         held.record.status = head.status.as_u16();
         head.headers.insert(hygiene::X_REQUEST_ID, held.record.id.header());
@@ -354,7 +384,9 @@ impl Pipeline {
     }
 
     fn agent(&self, route: RouteMatch) -> Result<&Arc<Agent>, Reject> {
-        self.agents.get(route.agent.0).ok_or_else(|| Reject::new(Reason::NoRoute))
+        self.agents
+            .get(route.agent.0)
+            .ok_or_else(|| Reject::new(Reason::NoRoute))
     }
 }
 

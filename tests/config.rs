@@ -40,10 +40,7 @@ fn collect(root: &Value, schema: &Value, path: &str, keys: &mut BTreeMap<String,
     if let Some(items) = schema.get("items") {
         collect(root, items, &format!("{path}[]"), keys);
     }
-    if let Some(others) = schema
-        .get("additionalProperties")
-        .filter(|others| others.is_object())
-    {
+    if let Some(others) = schema.get("additionalProperties").filter(|others| others.is_object()) {
         collect(root, others, &format!("{path}.<name>"), keys);
     }
     for (name, property) in schema

@@ -11,9 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use a2a_gateway::a2a::json::{ErrorKind, Limits};
-use a2a_gateway::a2a::jsonrpc::{
-    Answer, RequestErrorKind as Refused, method_name, read_answer, read_request,
-};
+use a2a_gateway::a2a::jsonrpc::{Answer, RequestErrorKind as Refused, method_name, read_answer, read_request};
 use a2a_gateway::a2a::sse::{Content, Event, Name, Scanner};
 use a2a_gateway::a2a::{Generation, Operation, RpcId, TaskState};
 use bytes::Bytes;
@@ -120,10 +118,7 @@ fn requests_name_what_they_were_recorded_to_name() {
         let expected = &exchange.expected["request"];
         let refused = if expected == "refuse" {
             let found = REFUSED.iter().find(|(end, _)| name.ends_with(end));
-            Some(found.map_or_else(
-                || panic!("{name} is in no table"),
-                |(end, kind)| (*end, *kind),
-            ))
+            Some(found.map_or_else(|| panic!("{name} is in no table"), |(end, kind)| (*end, *kind)))
         } else {
             REFUSED_ON_PURPOSE
                 .iter()
@@ -136,21 +131,13 @@ fn requests_name_what_they_were_recorded_to_name() {
             continue;
         }
         let call = got.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(
-            Some((call.generation, call.operation)),
-            exchange.call(),
-            "{name}"
-        );
+        assert_eq!(Some((call.generation, call.operation)), exchange.call(), "{name}");
         assert_eq!(
             method_name(call.generation, call.operation),
             exchange.expected["method"].as_str(),
             "{name}"
         );
-        assert_eq!(
-            call.task.map(|id| id.to_string()),
-            text(&expected["task"]),
-            "{name}"
-        );
+        assert_eq!(call.task.map(|id| id.to_string()), text(&expected["task"]), "{name}");
         assert_eq!(
             call.context.map(|id| id.to_string()),
             text(&expected["context"]),
@@ -168,10 +155,7 @@ fn answers_and_events_reveal_what_they_were_recorded_to_reveal() {
         let expected = exchange.expected["events"].as_array().unwrap();
         let bodies = if let Some(stream) = exchange.body("res.sse") {
             streams += 1;
-            events_of(&[&stream])
-                .into_iter()
-                .map(|(_, data)| data)
-                .collect()
+            events_of(&[&stream]).into_iter().map(|(_, data)| data).collect()
         } else {
             vec![
                 exchange
@@ -180,13 +164,8 @@ fn answers_and_events_reveal_what_they_were_recorded_to_reveal() {
             ]
         };
         assert_eq!(bodies.len(), expected.len(), "{name}");
-        let request = read_request(
-            &exchange.body("req.json").unwrap().into(),
-            Limits::default(),
-        );
-        let (generation, operation) = exchange
-            .call()
-            .unwrap_or((Generation::V1_0, Operation::Send));
+        let request = read_request(&exchange.body("req.json").unwrap().into(), Limits::default());
+        let (generation, operation) = exchange.call().unwrap_or((Generation::V1_0, Operation::Send));
         for (body, expected) in bodies.iter().zip(expected) {
             let answer = read_answer(body, generation, operation, Limits::default())
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -229,11 +208,7 @@ fn check(name: &str, answer: &Answer<'_>, expected: &Json) {
         }
         "list" => {
             let tasks = expected["tasks"].as_array().unwrap();
-            assert_eq!(
-                revealed,
-                tasks.iter().map(ids).collect::<Vec<_>>(),
-                "{name}"
-            );
+            assert_eq!(revealed, tasks.iter().map(ids).collect::<Vec<_>>(), "{name}");
         }
         "error" | "empty" | "card" | "push-config" | "push-list" => {
             assert_eq!(revealed, [], "{name}");
@@ -243,10 +218,7 @@ fn check(name: &str, answer: &Answer<'_>, expected: &Json) {
 }
 
 fn state_of(wire: &str) -> TaskState {
-    let name = wire
-        .trim_start_matches("TASK_STATE_")
-        .to_lowercase()
-        .replace('_', "-");
+    let name = wire.trim_start_matches("TASK_STATE_").to_lowercase().replace('_', "-");
     match name.as_str() {
         "submitted" => TaskState::Submitted,
         "working" => TaskState::Working,
@@ -267,11 +239,7 @@ fn streams_read_the_same_wherever_they_are_cut() {
         let whole = events_of(&[&stream]);
         assert!(!whole.is_empty());
         for at in 0..=stream.len() {
-            assert_eq!(
-                events_of(&[&stream[..at], &stream[at..]]),
-                whole,
-                "cut at {at}"
-            );
+            assert_eq!(events_of(&[&stream[..at], &stream[at..]]), whole, "cut at {at}");
         }
         let bytes: Vec<&[u8]> = stream.chunks(1).collect();
         assert_eq!(events_of(&bytes), whole);
@@ -296,8 +264,7 @@ fn hand_written_errors_have_their_code() {
     ] {
         let path = folder().join(format!("1.0/hand-written/jsonrpc-error-{name}.res.json"));
         let body = fs::read(path).unwrap();
-        let answer =
-            read_answer(&body, Generation::V1_0, Operation::Get, Limits::default()).unwrap();
+        let answer = read_answer(&body, Generation::V1_0, Operation::Get, Limits::default()).unwrap();
         assert_eq!(answer.error, Some(code), "{name}");
     }
 }
@@ -305,10 +272,7 @@ fn hand_written_errors_have_their_code() {
 #[test]
 fn hand_written_streams_have_their_events() {
     for (name, expected) in [
-        (
-            "stream-error-first-event-go",
-            vec![(Name::Message, Some(-32001))],
-        ),
+        ("stream-error-first-event-go", vec![(Name::Message, Some(-32001))]),
         (
             "stream-error-in-the-middle-python-js",
             vec![(Name::Message, None), (Name::Error, Some(-32603))],
@@ -320,8 +284,7 @@ fn hand_written_streams_have_their_events() {
         let got: Vec<_> = events_of(&[&stream])
             .iter()
             .map(|(event, data)| {
-                let answer =
-                    read_answer(data, Generation::V1_0, Operation::Stream, Limits::default());
+                let answer = read_answer(data, Generation::V1_0, Operation::Stream, Limits::default());
                 (*event, answer.unwrap().error)
             })
             .collect();

@@ -47,9 +47,7 @@ const CUTS: usize = 150;
 
 fn cuts(input: &[u8]) -> impl Iterator<Item = &[u8]> {
     let step = input.len() / CUTS + 1;
-    (0..=input.len())
-        .step_by(step)
-        .map(|at| input.split_at(at).0)
+    (0..=input.len()).step_by(step).map(|at| input.split_at(at).0)
 }
 
 #[test]

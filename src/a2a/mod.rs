@@ -151,10 +151,7 @@ pub enum TaskState {
 
 impl TaskState {
     pub fn is_terminal(self) -> bool {
-        matches!(
-            self,
-            Self::Completed | Self::Failed | Self::Canceled | Self::Rejected
-        )
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }
 }
 

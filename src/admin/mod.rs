@@ -75,15 +75,21 @@ impl Admin {
     /// out of a load balancer. Not ready while draining, or while no key can be verified.
     fn ready(&self) -> Response<Full<Bytes>> {
         let agents = &self.pipeline.agents;
-        let asked = agents.iter().all(|agent| {
-            !matches!(*agent.card.state(), CardState::NotFetched { last_error: None })
-        });
+        let asked = agents
+            .iter()
+            .all(|agent| !matches!(*agent.card.state(), CardState::NotFetched { last_error: None }));
         let waiting = self.pipeline.verifiers.waiting_for();
         let draining = self.drain.is_draining();
         let ready = asked && waiting.is_empty() && !draining && agents.iter().any(|agent| agent.is_ready());
-        let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        let states: serde_json::Map<String, Value> =
-            agents.iter().map(|agent| (agent.metrics.name.to_string(), agent_state(agent))).collect();
+        let status = if ready {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        let states: serde_json::Map<String, Value> = agents
+            .iter()
+            .map(|agent| (agent.metrics.name.to_string(), agent_state(agent)))
+            .collect();
         json_answer(
             status,
             &json!({
@@ -110,7 +116,10 @@ impl Admin {
             Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
             Err(error) => {
                 tracing::error!(%error, "metrics cannot be rendered");
-                json_answer(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "metrics cannot be rendered" }))
+                json_answer(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    &json!({ "error": "metrics cannot be rendered" }),
+                )
             }
         }
     }

@@ -47,9 +47,7 @@ impl Affinity {
         if let Some(learned) = both
             .into_iter()
             .flatten()
-            .try_fold(Learned::Known, |learned, it| {
-                Some(learned.max(it.settled()?))
-            })
+            .try_fold(Learned::Known, |learned, it| Some(learned.max(it.settled()?)))
         {
             return learned;
         }

@@ -132,10 +132,7 @@ impl Affinity {
         };
         match &state.store {
             config::Store::Memory => {}
-            config::Store::Embedded {
-                path,
-                sync_interval,
-            } => {
+            config::Store::Embedded { path, sync_interval } => {
                 affinity.sync_interval = *sync_interval;
                 let opened = journal::open(path, volume, mode, &mut |record| {
                     affinity.restore(&record);

@@ -94,10 +94,7 @@ struct List {
     tail: u32,
 }
 
-const EMPTY: List = List {
-    head: NONE,
-    tail: NONE,
-};
+const EMPTY: List = List { head: NONE, tail: NONE };
 
 pub(super) struct Shard {
     index: HashTable<u32>,
@@ -145,9 +142,8 @@ impl Shard {
     pub(super) fn find(&self, hash: u32, agent: &str, id: &str) -> Option<u32> {
         self.index
             .find(wide(hash), |&slot| {
-                self.entry(slot).is_some_and(|entry| {
-                    entry.hash == hash && *entry.id == *id && *entry.agent == *agent
-                })
+                self.entry(slot)
+                    .is_some_and(|entry| entry.hash == hash && *entry.id == *id && *entry.agent == *agent)
             })
             .copied()
     }
@@ -191,13 +187,7 @@ impl Shard {
     }
 
     /// Takes in what a claim says. Gives what became of it and the slot to write down, if anything changed.
-    pub(super) fn learn(
-        &mut self,
-        hash: u32,
-        claim: &Claim<'_>,
-        now: u32,
-        names: &Names,
-    ) -> (Learned, Option<u32>) {
+    pub(super) fn learn(&mut self, hash: u32, claim: &Claim<'_>, now: u32, names: &Names) -> (Learned, Option<u32>) {
         let slot = self.find(hash, claim.agent, claim.id);
         match (slot, self.examine(slot, claim, now)) {
             (None, _) | (_, Finding::Missing) => {
@@ -304,10 +294,7 @@ impl Shard {
         let queue = self.entry(slot)?.queue();
         self.unlink(slot, queue);
         let entry = self.slots.get_mut(slot as usize)?.take()?;
-        if let Ok(found) = self
-            .index
-            .find_entry(wide(entry.hash), |&known| known == slot)
-        {
+        if let Ok(found) = self.index.find_entry(wide(entry.hash), |&known| known == slot) {
             found.remove();
         }
         self.id_bytes -= entry.id.len();
@@ -328,13 +315,7 @@ impl Shard {
     }
 
     /// Slots of entries in `slots[from..from + count]` that were last seen more than `retention` ago.
-    pub(super) fn expired(
-        &mut self,
-        from: usize,
-        count: usize,
-        now: u32,
-        retention: u32,
-    ) -> Vec<u32> {
+    pub(super) fn expired(&mut self, from: usize, count: usize, now: u32, retention: u32) -> Vec<u32> {
         let mut expired = Vec::new();
         self.moved = true;
         for (slot, entry) in (0_u32..).zip(&mut self.slots).skip(from).take(count) {

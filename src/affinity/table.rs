@@ -115,10 +115,7 @@ impl Table {
 
     pub(super) fn hash(&self, agent: &str, id: &str) -> Hash {
         let hash = self.hasher.hash_one((agent, id));
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "two independent halves of one hash"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "two independent halves of one hash")]
         Hash {
             shard: (hash >> 32) as usize & (SHARDS - 1),
             key: hash as u32,
@@ -183,13 +180,7 @@ impl Table {
     }
 
     /// Forgets what was not seen for `retention` seconds; stops early when `stopping` says so.
-    pub(super) fn sweep(
-        &self,
-        now: u32,
-        retention: u32,
-        store: &Store,
-        stopping: &dyn Fn() -> bool,
-    ) {
+    pub(super) fn sweep(&self, now: u32, retention: u32, store: &Store, stopping: &dyn Fn() -> bool) {
         for index in 0..SHARDS {
             let mut from = 0;
             loop {
@@ -354,9 +345,7 @@ impl Drop for Locked<'_> {
             return;
         }
         let of = |queue| self.shard.oldest(queue).unwrap_or(NOBODY);
-        self.oldest
-            .finished
-            .store(of(Queue::Finished), Ordering::Relaxed);
+        self.oldest.finished.store(of(Queue::Finished), Ordering::Relaxed);
         self.oldest.live.store(of(Queue::Live), Ordering::Relaxed);
     }
 }

@@ -73,9 +73,7 @@ impl Affinity {
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Option<T> {
         let affinity = Arc::clone(self);
-        tokio::task::spawn_blocking(move || work(&affinity))
-            .await
-            .ok()
+        tokio::task::spawn_blocking(move || work(&affinity)).await.ok()
     }
 
     /// Forgets what was unseen for longer than `retention`.

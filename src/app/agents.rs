@@ -124,7 +124,13 @@ pub fn build(
 
 impl Built {
     pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>) {
-        let Self { agent, source, places, refresh, rules } = self;
+        let Self {
+            agent,
+            source,
+            places,
+            refresh,
+            rules,
+        } = self;
         agent.upstream.start(drain);
         agent.limiter.start(drain);
         let verifiers = verifiers.clone();
@@ -154,7 +160,9 @@ impl Rules {
             None => origin.security.clone()?,
         };
         let requirement = verifiers.resolve(&security).map_err(|unknown| {
-            OutOfService(format!("{unknown}; define it in security_schemes, or set security for this agent"))
+            OutOfService(format!(
+                "{unknown}; define it in security_schemes, or set security for this agent"
+            ))
         })?;
         let served = match self.generation {
             Some(generation) => vec![generation],
@@ -166,7 +174,10 @@ impl Rules {
                     .to_owned(),
             ));
         }
-        agent.enforced.store(Some(Arc::new(Enforced { requirement, served: served.clone() })));
+        agent.enforced.store(Some(Arc::new(Enforced {
+            requirement,
+            served: served.clone(),
+        })));
         Ok(Publication {
             public_url: self.public_url.clone(),
             served,
@@ -215,7 +226,9 @@ struct Source {
 impl card::Source for Source {
     async fn fetch(&self, url: &str) -> Result<Bytes, FetchError> {
         let fetched = self.fetcher.get(url, &self.options).await.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            let cause = std::error::Error::source(&error)
+                .map(|cause| format!(": {cause}"))
+                .unwrap_or_default();
             FetchError::Failed(format!("{error}{cause}"))
         })?;
         match fetched.status {

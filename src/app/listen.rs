@@ -71,7 +71,10 @@ impl Door {
                     drain.job(async move { door.connection(connection).await });
                 }
                 Err(refused) => {
-                    metrics.connections_refused.with_label_values(&[&*self.name, label(&refused)]).inc();
+                    metrics
+                        .connections_refused
+                        .with_label_values(&[&*self.name, label(&refused)])
+                        .inc();
                     match refused {
                         // A flood of these must not become a flood of lines.
                         Refused::Limit { .. } => tracing::debug!(listener = &*self.name, %refused),
@@ -84,7 +87,12 @@ impl Door {
 
     async fn connection(self, accepted: Accepted) {
         let Accepted { stream, address, slot } = accepted;
-        let open = self.pipeline.observer.metrics.connections_open.with_label_values(&[&*self.name]);
+        let open = self
+            .pipeline
+            .observer
+            .metrics
+            .connections_open
+            .with_label_values(&[&*self.name]);
         open.inc();
         let _open = scopeguard(move || open.dec());
         if let Some(serving) = Box::pin(self.begin(stream, address)).await {
@@ -97,8 +105,14 @@ impl Door {
     async fn begin(self, stream: TcpStream, address: SocketAddr) -> Option<Serving> {
         let settings = self.settings.clone();
         let Some(acceptor) = self.acceptor.clone() else {
-            let peer = Peer { address, secure: false, certificate: None };
-            return settings.begin(stream, Protocol::Sniff, |refusal| self.service(peer, refusal)).await;
+            let peer = Peer {
+                address,
+                secure: false,
+                certificate: None,
+            };
+            return settings
+                .begin(stream, Protocol::Sniff, |refusal| self.service(peer, refusal))
+                .await;
         };
         match acceptor.accept(stream, self.handshake, address).await {
             Ok((stream, peer)) => {
@@ -106,11 +120,16 @@ impl Door {
                     tls::Protocol::Http2 => Protocol::Http2,
                     tls::Protocol::Http1 => Protocol::Http1,
                 };
-                settings.begin(stream, protocol, |refusal| self.service(peer, refusal)).await
+                settings
+                    .begin(stream, protocol, |refusal| self.service(peer, refusal))
+                    .await
             }
             Err(error) => {
                 let metrics = &self.pipeline.observer.metrics;
-                metrics.tls_failures.with_label_values(&[&*self.name, handshake_label(&error)]).inc();
+                metrics
+                    .tls_failures
+                    .with_label_values(&[&*self.name, handshake_label(&error)])
+                    .inc();
                 tracing::debug!(listener = &*self.name, %address, %error, "TLS handshake failed");
                 None
             }
@@ -128,16 +147,21 @@ impl Door {
         });
         let pipeline = self.pipeline;
         // Boxed at once: it is several KiB, and each layer around it would move it.
-        let inner =
-            tower::service_fn(move |request| Box::pin(pipeline.clone().serve(downstream.clone(), request)));
+        let inner = tower::service_fn(move |request| Box::pin(pipeline.clone().serve(downstream.clone(), request)));
         CatchPanic::new(move || internal(&observer, &listener, address)).layer(inner)
     }
 }
 
 fn label(refused: &Refused) -> &'static str {
     match refused {
-        Refused::Limit { rejected: Rejected::All, .. } => "connections",
-        Refused::Limit { rejected: Rejected::PerAddress, .. } => "connections_per_address",
+        Refused::Limit {
+            rejected: Rejected::All,
+            ..
+        } => "connections",
+        Refused::Limit {
+            rejected: Rejected::PerAddress,
+            ..
+        } => "connections_per_address",
         Refused::Accept(_) => "accept",
     }
 }

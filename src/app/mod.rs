@@ -86,16 +86,27 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
     };
     let mut built = Vec::new();
     for (index, agent) in config.agents.iter().enumerate() {
-        let parts = agents::Parts { config: &config, drain: &drain, metrics: &metrics };
+        let parts = agents::Parts {
+            config: &config,
+            drain: &drain,
+            metrics: &metrics,
+        };
         match agents::build(agent, &format!("agents[{index}]"), &parts, verifiers.as_ref()) {
             Ok(agent) => built.push(agent),
             Err(found) => problems.extend(found),
         }
     }
     match verifiers {
-        Some(verifiers) if problems.is_empty() => {
-            Ok(Prepared { config, clock, drain, observer, access, verifiers, acceptors, agents: built })
-        }
+        Some(verifiers) if problems.is_empty() => Ok(Prepared {
+            config,
+            clock,
+            drain,
+            observer,
+            access,
+            verifiers,
+            acceptors,
+            agents: built,
+        }),
         _ => Err(Error::Config(problems)),
     }
 }
@@ -107,7 +118,16 @@ impl Prepared {
 
     /// Opens the store, binds every socket and starts every service. Must run inside the runtime.
     pub async fn bind(self) -> Result<Bound, Error> {
-        let Self { config, clock, drain, observer, access, verifiers, acceptors, agents } = self;
+        let Self {
+            config,
+            clock,
+            drain,
+            observer,
+            access,
+            verifiers,
+            acceptors,
+            agents,
+        } = self;
         let state = config.state.clone();
         let store_clock = clock.clone();
         // Replaying a large journal takes seconds: not on a worker.
@@ -152,7 +172,10 @@ impl Prepared {
                 fields: config.limits.header_fields,
                 target_bytes: config.limits.target_bytes,
             },
-            json: json::Limits { depth: config.limits.json_depth, digits: config.limits.number_digits },
+            json: json::Limits {
+                depth: config.limits.json_depth,
+                digits: config.limits.number_digits,
+            },
             body_idle: config.limits.request_body_idle,
             body_whole: config.limits.request_body,
         });
@@ -172,7 +195,16 @@ impl Prepared {
             };
             drain.service(admin::serve(Arc::new(admin), socket));
         }
-        Ok(Bound { addresses, admin: admin_address, reloader, patience: config.drain, drain, affinity, access, pipeline })
+        Ok(Bound {
+            addresses,
+            admin: admin_address,
+            reloader,
+            patience: config.drain,
+            drain,
+            affinity,
+            access,
+            pipeline,
+        })
     }
 }
 

@@ -39,7 +39,13 @@ impl Reloader {
         for tls in config.listeners.iter().filter_map(|listener| listener.tls.as_ref()) {
             files.extend(Acceptor::files(tls));
         }
-        let made = Inner { acceptors, verifiers: verifiers.clone(), metrics: metrics.clone(), files, busy: Mutex::new(()) };
+        let made = Inner {
+            acceptors,
+            verifiers: verifiers.clone(),
+            metrics: metrics.clone(),
+            files,
+            busy: Mutex::new(()),
+        };
         let reloader = Self(Arc::new(made));
         reloader.note_expiry();
         reloader
@@ -64,7 +70,9 @@ impl Reloader {
     /// Reads everything again. Returns whether all of it was good.
     pub async fn reload(&self) -> bool {
         let inner = self.clone();
-        tokio::task::spawn_blocking(move || inner.read_again()).await.unwrap_or(false)
+        tokio::task::spawn_blocking(move || inner.read_again())
+            .await
+            .unwrap_or(false)
     }
 
     fn read_again(&self) -> bool {
@@ -98,15 +106,26 @@ impl Reloader {
                 .map(|expiry| expiry.not_after)
                 .min();
             if let Some(first) = first {
-                #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are exact in a double for 285 million years")]
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "seconds since 1970 are exact in a double for 285 million years"
+                )]
                 let first = first as f64;
-                self.0.metrics.certificate_expiry.with_label_values(&[listener.as_str()]).set(first);
+                self.0
+                    .metrics
+                    .certificate_expiry
+                    .with_label_values(&[listener.as_str()])
+                    .set(first);
             }
         }
     }
 }
 
 fn refuse(problems: &[Problem], part: &str) -> bool {
-    tracing::error!(part, problems = render(problems), "reload refused; what was loaded before stays in use");
+    tracing::error!(
+        part,
+        problems = render(problems),
+        "reload refused; what was loaded before stays in use"
+    );
     false
 }

@@ -43,9 +43,7 @@ impl Place {
             ApiKeyPlace::Query => {
                 let plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\&=#%".contains(&byte);
                 if name.is_empty() || !name.bytes().all(plain) {
-                    return Err(wrong(
-                        "must be visible ASCII without quotes, backslash, &, =, # and %",
-                    ));
+                    return Err(wrong("must be visible ASCII without quotes, backslash, &, =, # and %"));
                 }
                 Ok(Self::Query(name.to_owned()))
             }
@@ -68,12 +66,7 @@ pub(super) struct Verifier {
 }
 
 impl Verifier {
-    pub(super) fn load(
-        scheme: &Arc<str>,
-        key: &str,
-        place: Place,
-        source: &KeySource,
-    ) -> Result<Self, Vec<Problem>> {
+    pub(super) fn load(scheme: &Arc<str>, key: &str, place: Place, source: &KeySource) -> Result<Self, Vec<Problem>> {
         let table = Table::load(scheme, key, source)?;
         Ok(Self {
             scheme: Arc::clone(scheme),
@@ -112,13 +105,8 @@ impl Verifier {
                     .iter()
                     .map(|value| Cow::Borrowed(value.as_bytes())),
             ),
-            Place::Query(name) => Found::only(places::query_values(
-                parts.uri.query().unwrap_or_default(),
-                name,
-            )),
-            Place::Cookie(name) => {
-                Found::only(places::cookie_values(&parts.headers, name).map(Cow::Borrowed))
-            }
+            Place::Query(name) => Found::only(places::query_values(parts.uri.query().unwrap_or_default(), name)),
+            Place::Cookie(name) => Found::only(places::cookie_values(&parts.headers, name).map(Cow::Borrowed)),
         };
         match found {
             Found::Nothing => Shown::Nothing,
@@ -152,8 +140,7 @@ impl Table {
             KeySource::Inline(keys) => Self::new(scheme, &format!("{key}.keys"), keys.clone()),
             KeySource::File(path) => {
                 let key = format!("{key}.keys_file");
-                let text = files::read_text(path)
-                    .map_err(|error| vec![Problem::new(&*key, describe(&error))])?;
+                let text = files::read_text(path).map_err(|error| vec![Problem::new(&*key, describe(&error))])?;
                 Self::new(scheme, &key, parse(&key, path, &text)?)
             }
         }
@@ -166,10 +153,7 @@ impl Table {
         let empty = sha256(&[]);
         for (index, entry) in keys.iter().enumerate() {
             let mut wrong = |cause: &str| {
-                problems.push(Problem::new(
-                    key,
-                    format!("keys[{index}] ({}): {cause}", entry.id),
-                ));
+                problems.push(Problem::new(key, format!("keys[{index}] ({}): {cause}", entry.id)));
             };
             if entry.id.is_empty() || entry.id.len() > 255 {
                 wrong("the id must have 1 to 255 characters");
@@ -181,8 +165,7 @@ impl Table {
             let duplicate = if entry.salt.is_empty() {
                 plain.insert(entry.sha256, proof).is_some()
             } else {
-                let known =
-                    |other: &Salted| other.sha256 == entry.sha256 && other.salt == entry.salt;
+                let known = |other: &Salted| other.sha256 == entry.sha256 && other.salt == entry.salt;
                 let duplicate = salted.len() <= MAX_SALTED && salted.iter().any(known);
                 salted.push(Salted {
                     salt: entry.salt.clone(),
@@ -205,11 +188,7 @@ impl Table {
             problems.push(Problem::new(key, format!("more than {MAX_KEYS} keys")));
         }
         if problems.is_empty() {
-            Ok(Self {
-                plain,
-                salted,
-                keys,
-            })
+            Ok(Self { plain, salted, keys })
         } else {
             Err(problems)
         }
@@ -273,11 +252,7 @@ pub(super) fn parse(key: &str, path: &Path, text: &str) -> Result<Vec<ApiKey>, V
             )),
         }
     }
-    if problems.is_empty() {
-        Ok(keys)
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(keys) } else { Err(problems) }
 }
 
 fn parse_hash(text: &str) -> Option<(Vec<u8>, [u8; 32])> {

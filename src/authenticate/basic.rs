@@ -38,8 +38,7 @@ const MAX_MEMORY_KIB: u32 = 256 * 1024;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
 /// Checked when the file has no user at all; nothing matches it.
-const NOBODY: &str =
-    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 pub(super) struct Verifier {
     scheme: Arc<str>,
@@ -74,16 +73,10 @@ struct User {
 }
 
 impl Verifier {
-    pub(super) fn load(
-        scheme: &Arc<str>,
-        key: &str,
-        path: &Path,
-        clock: &Clock,
-    ) -> Result<Self, Vec<Problem>> {
+    pub(super) fn load(scheme: &Arc<str>, key: &str, path: &Path, clock: &Clock) -> Result<Self, Vec<Problem>> {
         let users = Users::load(scheme, key, path)?;
         let mut salt = [0; 16];
-        aws_lc_rs::rand::fill(&mut salt)
-            .map_err(|_| vec![Problem::new(key, "the system gives no random bytes")])?;
+        aws_lc_rs::rand::fill(&mut salt).map_err(|_| vec![Problem::new(key, "the system gives no random bytes")])?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Ok(Self {
             scheme: Arc::clone(scheme),
@@ -187,11 +180,7 @@ fn read(parts: &request::Parts) -> Result<Option<Zeroizing<Vec<u8>>>, Invalid> {
             if credentials.len() > MAX_CREDENTIAL {
                 return Err(Invalid::TooLong);
             }
-            let decoded = Zeroizing::new(
-                STANDARD
-                    .decode(credentials)
-                    .map_err(|_| Invalid::Malformed)?,
-            );
+            let decoded = Zeroizing::new(STANDARD.decode(credentials).map_err(|_| Invalid::Malformed)?);
             let text = std::str::from_utf8(&decoded).map_err(|_| Invalid::Malformed)?;
             // RFC 7617 §2: no control characters, and a colon ends the name.
             if !text.contains(':') || text.chars().any(char::is_control) {
@@ -223,10 +212,9 @@ impl Users {
 
         const EXPECTED: &str = "expected a list `users` of `{ name, password_hash, scopes }`";
         let key = format!("{key}.users_file");
-        let text = files::read_text(path)
-            .map_err(|error| vec![Problem::new(&*key, super::api_key::describe(&error))])?;
-        let raw: RawFile =
-            read_yaml(&key, path, &text, EXPECTED).map_err(|problem| vec![problem])?;
+        let text =
+            files::read_text(path).map_err(|error| vec![Problem::new(&*key, super::api_key::describe(&error))])?;
+        let raw: RawFile = read_yaml(&key, path, &text, EXPECTED).map_err(|problem| vec![problem])?;
         let mut problems = Vec::new();
         let mut users = HashMap::with_hasher(RandomState::new());
         let mut stand_in = None;
@@ -279,9 +267,7 @@ impl Users {
         let colon = memchr::memchr(b':', credential)?;
         let (name, password) = credential.split_at_checked(colon)?;
         let (_, password) = password.split_first()?;
-        let user = std::str::from_utf8(name)
-            .ok()
-            .and_then(|name| self.users.get(name));
+        let user = std::str::from_utf8(name).ok().and_then(|name| self.users.get(name));
         let hash = user.map_or(&self.stand_in, |user| &user.hash);
         let right = Argon2::default().verify_password(password, hash).is_ok();
         // The stand-in may be somebody's hash: its password must not open the door to every unknown name.
@@ -298,10 +284,7 @@ fn parse_hash(text: &str) -> Result<PasswordHash, &'static str> {
         return Err(FORM);
     }
     let params = argon2::Params::try_from(&hash).map_err(|_| FORM)?;
-    if params.m_cost() > MAX_MEMORY_KIB
-        || params.t_cost() > MAX_PASSES
-        || params.p_cost() > MAX_LANES
-    {
+    if params.m_cost() > MAX_MEMORY_KIB || params.t_cost() > MAX_PASSES || params.p_cost() > MAX_LANES {
         return Err("asks for more than 256 MiB, 16 passes or 16 lanes for one check");
     }
     Ok(hash)

@@ -37,9 +37,7 @@ impl Verifier {
             return Shown::Refused(Invalid::CertificateExpired);
         }
         match self.rules.iter().find_map(|rule| admit(rule, certificate)) {
-            Some(name) if name.len() <= MAX_NAME => {
-                Shown::Proof(Proof::new(&self.scheme, "mtls", &name, Vec::new()))
-            }
+            Some(name) if name.len() <= MAX_NAME => Shown::Proof(Proof::new(&self.scheme, "mtls", &name, Vec::new())),
             Some(_) | None => Shown::Refused(Invalid::CertificateNotAllowed),
         }
     }
@@ -64,9 +62,7 @@ fn admit(rule: &CertificateRule, certificate: &PeerCertificate) -> Option<String
                 .find(|name| matches(pattern.as_bytes(), name.as_bytes()))
         }
         CertificateRule::Email(pattern) => first(pattern, &certificate.emails),
-        CertificateRule::Subject(pattern) => {
-            first(pattern, std::slice::from_ref(&certificate.subject))
-        }
+        CertificateRule::Subject(pattern) => first(pattern, std::slice::from_ref(&certificate.subject)),
     }
     .filter(|name| !name.is_empty())
 }

@@ -50,11 +50,9 @@ impl Claims {
         match self.0.get("iss").ok_or(Invalid::MissingClaim)? {
             Value::String(issuer) if issuer == expected => Ok(()),
             Value::String(_) => Err(Invalid::WrongIssuer),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::Array(_)
-            | Value::Object(_) => Err(Invalid::Malformed),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                Err(Invalid::Malformed)
+            }
         }
     }
 
@@ -80,10 +78,7 @@ impl Claims {
             return Err(Invalid::Expired);
         }
         for claim in ["nbf", "iat"] {
-            if self
-                .date(claim)?
-                .is_some_and(|from| from > now.saturating_add(leeway))
-            {
+            if self.date(claim)?.is_some_and(|from| from > now.saturating_add(leeway)) {
                 return Err(Invalid::NotYetValid);
             }
         }
@@ -119,11 +114,9 @@ impl Claims {
             Value::String(name) if name.is_empty() => Err(Invalid::Malformed),
             Value::String(name) if name.len() > MAX_PRINCIPAL => Err(Invalid::TooLong),
             Value::String(name) => Ok(name),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::Array(_)
-            | Value::Object(_) => Err(Invalid::Malformed),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                Err(Invalid::Malformed)
+            }
         }
     }
 

@@ -36,9 +36,9 @@ impl Error {
     /// The values for `WWW-Authenticate`, one field each.
     pub fn challenges(&self) -> &[HeaderValue] {
         match self {
-            Self::Missing { challenges }
-            | Self::Invalid { challenges, .. }
-            | Self::MissingScope { challenges, .. } => challenges,
+            Self::Missing { challenges } | Self::Invalid { challenges, .. } | Self::MissingScope { challenges, .. } => {
+                challenges
+            }
             Self::Unavailable { .. } => &[],
         }
     }

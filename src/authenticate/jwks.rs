@@ -116,11 +116,7 @@ struct RawKey {
 impl Key {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let raw: RawKey = serde_json::from_str(text).map_err(|_| "it is malformed")?;
-        if raw
-            .purpose
-            .as_deref()
-            .is_some_and(|purpose| purpose != "sig")
-        {
+        if raw.purpose.as_deref().is_some_and(|purpose| purpose != "sig") {
             return Err("its `use` is not sig");
         }
         if raw

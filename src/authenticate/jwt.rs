@@ -65,12 +65,7 @@ struct Verified {
 }
 
 impl Verifier {
-    pub(super) fn load(
-        scheme: &Arc<str>,
-        key: &str,
-        jwt: &config::Jwt,
-        clock: &Clock,
-    ) -> Result<Self, Vec<Problem>> {
+    pub(super) fn load(scheme: &Arc<str>, key: &str, jwt: &config::Jwt, clock: &Clock) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         if jwt.issuer.is_empty() || jwt.issuer.contains('#') {
             problems.push(Problem::new(
@@ -85,10 +80,7 @@ impl Verifier {
             ));
         }
         if jwt.principal_claim.is_empty() {
-            problems.push(Problem::new(
-                format!("{key}.principal_claim"),
-                "must name a claim",
-            ));
+            problems.push(Problem::new(format!("{key}.principal_claim"), "must name a claim"));
         }
         let keys = Arc::new(ArcSwapOption::empty());
         let source = match &jwt.keys {
@@ -235,17 +227,11 @@ impl Verifier {
         None
     }
 
-    fn check(
-        &self,
-        token: &[u8],
-        shape: &Shape,
-        keys: &KeySet,
-        now: u64,
-    ) -> Result<Verified, Invalid> {
+    fn check(&self, token: &[u8], shape: &Shape, keys: &KeySet, now: u64) -> Result<Verified, Invalid> {
         let key = keys.select(shape.key_id.as_deref(), shape.algorithm)?;
         let validation = validation(shape.algorithm, &self.issuer, &self.audience);
-        let token = jsonwebtoken::decode::<Claims>(token, &key.decoding, &validation)
-            .map_err(|error| reason(error.kind()))?;
+        let token =
+            jsonwebtoken::decode::<Claims>(token, &key.decoding, &validation).map_err(|error| reason(error.kind()))?;
         let claims = token.claims;
         claims.issuer(&self.issuer)?;
         claims.audience(&self.audience)?;
@@ -294,10 +280,8 @@ fn reason(kind: &ErrorKind) -> Invalid {
 
 fn read_keys(key: &str, path: &Path) -> Result<KeySet, Problem> {
     let key = format!("{key}.jwks_file");
-    let bytes =
-        files::read(path).map_err(|error| Problem::new(&*key, super::api_key::describe(&error)))?;
-    KeySet::parse(&bytes)
-        .map_err(|error| Problem::new(&*key, format!("{} is refused: {error}", path.display())))
+    let bytes = files::read(path).map_err(|error| Problem::new(&*key, super::api_key::describe(&error)))?;
+    KeySet::parse(&bytes).map_err(|error| Problem::new(&*key, format!("{} is refused: {error}", path.display())))
 }
 
 /// The token of the `Authorization` field, `None` if the field is absent or for another scheme.
@@ -383,9 +367,7 @@ impl Shape {
 }
 
 fn read_part<T: serde::de::DeserializeOwned>(part: &[u8]) -> Result<T, Invalid> {
-    let json = URL_SAFE_NO_PAD
-        .decode(part)
-        .map_err(|_| Invalid::Malformed)?;
+    let json = URL_SAFE_NO_PAD.decode(part).map_err(|_| Invalid::Malformed)?;
     serde_json::from_slice(&json).map_err(|_| Invalid::Malformed)
 }
 

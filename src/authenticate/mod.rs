@@ -131,10 +131,7 @@ fn sha256(parts: &[&[u8]]) -> [u8; 32] {
 enum Authorization<'a> {
     Absent,
     Repeated,
-    One {
-        scheme: &'a [u8],
-        credentials: &'a [u8],
-    },
+    One { scheme: &'a [u8], credentials: &'a [u8] },
 }
 
 fn authorization(headers: &HeaderMap) -> Authorization<'_> {
@@ -145,9 +142,7 @@ fn authorization(headers: &HeaderMap) -> Authorization<'_> {
     if values.next().is_some() {
         return Authorization::Repeated;
     }
-    let mut parts = HeaderValue::as_bytes(value)
-        .trim_ascii()
-        .splitn(2, |b| *b == b' ');
+    let mut parts = HeaderValue::as_bytes(value).trim_ascii().splitn(2, |b| *b == b' ');
     Authorization::One {
         scheme: parts.next().unwrap_or_default(),
         credentials: parts.next().unwrap_or_default().trim_ascii(),

@@ -92,19 +92,13 @@ impl<T> Found<T> {
 }
 
 /// The values of a query parameter, percent-decoded. `+` stays `+`: keys are opaque text, not form fields.
-pub(super) fn query_values<'q>(
-    query: &'q str,
-    name: &'q str,
-) -> impl Iterator<Item = Cow<'q, [u8]>> {
+pub(super) fn query_values<'q>(query: &'q str, name: &'q str) -> impl Iterator<Item = Cow<'q, [u8]>> {
     pairs(query)
         .filter(move |(found, _)| *decode(found) == *name.as_bytes())
         .map(|(_, value)| decode(value))
 }
 
-pub(super) fn cookie_values<'h>(
-    headers: &'h HeaderMap,
-    name: &'h str,
-) -> impl Iterator<Item = &'h [u8]> {
+pub(super) fn cookie_values<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'h [u8]> {
     cookies(headers)
         .filter(move |(found, _)| *found == name.as_bytes())
         .map(|(_, value)| value.unwrap_or_default())

@@ -249,11 +249,10 @@ impl Trust {
                 let pem = files::read(path).map_err(|error| super::api_key::describe(&error))?;
                 digest = sha256(&[&pem]);
                 for certificate in CertificateDer::pem_slice_iter(&pem) {
-                    let certificate = certificate
-                        .map_err(|error| format!("{} is not PEM: {error}", path.display()))?;
-                    roots.add(certificate).map_err(|error| {
-                        format!("a certificate in {} is invalid: {error}", path.display())
-                    })?;
+                    let certificate = certificate.map_err(|error| format!("{} is not PEM: {error}", path.display()))?;
+                    roots
+                        .add(certificate)
+                        .map_err(|error| format!("a certificate in {} is invalid: {error}", path.display()))?;
                 }
                 if roots.is_empty() {
                     return Err(format!("{} holds no certificate", path.display()));

@@ -109,11 +109,7 @@ impl Requirement {
 
 /// Reads the head of the request only. Waits for nothing unless a password must be checked or a token names a key that
 /// may have been published since the last fetch.
-pub async fn identify(
-    requirement: &Requirement,
-    peer: &Peer,
-    parts: &request::Parts,
-) -> Result<Arc<Principal>, Error> {
+pub async fn identify(requirement: &Requirement, peer: &Peer, parts: &request::Parts) -> Result<Arc<Principal>, Error> {
     let inner = &*requirement.0;
     if inner.alternatives.is_empty() {
         return Ok(Arc::clone(&inner.anonymous));
@@ -217,8 +213,7 @@ impl Inner {
                 .filter(|need| !matches!(at(need), Some(Shown::Proof(_))));
             let only = lacking.next()?;
             let alone = alternative.needs.len() > 1 && lacking.next().is_none();
-            (alone && only.verifier.is_certificate())
-                .then_some((&only.verifier, Invalid::CertificateMissing))
+            (alone && only.verifier.is_certificate()).then_some((&only.verifier, Invalid::CertificateMissing))
         })
     }
 }
@@ -256,9 +251,9 @@ impl Alternative {
     }
 
     fn covered(&self, shown: &[Option<Shown>]) -> bool {
-        self.needs.iter().all(|need| {
-            matches!(shown.get(need.index), Some(Some(Shown::Proof(proof))) if proof.covers(&need.scopes))
-        })
+        self.needs
+            .iter()
+            .all(|need| matches!(shown.get(need.index), Some(Some(Shown::Proof(proof))) if proof.covers(&need.scopes)))
     }
 }
 
@@ -289,12 +284,8 @@ fn distinct(values: impl Iterator<Item = HeaderValue>) -> Challenges {
 /// RFC 6750 §3. Scopes that are no scope-tokens (RFC 6749 §3.3) come from a broken card and are left out.
 fn insufficient_scope(scopes: &[String]) -> HeaderValue {
     const PLAIN: &str = "Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\"";
-    let token = |scope: &String| {
-        !scope.is_empty()
-            && scope
-                .bytes()
-                .all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
-    };
+    let token =
+        |scope: &String| !scope.is_empty() && scope.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e));
     if scopes.iter().all(token) {
         let scope = scopes.join(" ");
         if scope.len() <= MAX_SCOPE

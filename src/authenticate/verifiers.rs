@@ -40,10 +40,7 @@ pub struct Verifiers {
 
 impl Verifiers {
     /// Blocking: reads the files that the schemes name. Keys at URLs are fetched after `start`.
-    pub fn build(
-        schemes: &BTreeMap<SchemeName, Scheme>,
-        clock: &Clock,
-    ) -> Result<Self, Vec<Problem>> {
+    pub fn build(schemes: &BTreeMap<SchemeName, Scheme>, clock: &Clock) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut verifiers = BTreeMap::new();
         for (name, scheme) in schemes {
@@ -168,21 +165,16 @@ impl Verifier {
                 name: place_name,
                 keys,
             } => {
-                let place =
-                    Place::new(&key, *place, place_name).map_err(|problem| vec![problem])?;
+                let place = Place::new(&key, *place, place_name).map_err(|problem| vec![problem])?;
                 Kind::ApiKey(api_key::Verifier::load(&name, &key, place, keys)?)
             }
-            SchemeKind::Bearer { jwt, .. }
-            | SchemeKind::OAuth2 { jwt, .. }
-            | SchemeKind::OpenIdConnect { jwt, .. } => {
+            SchemeKind::Bearer { jwt, .. } | SchemeKind::OAuth2 { jwt, .. } | SchemeKind::OpenIdConnect { jwt, .. } => {
                 Kind::Bearer(Box::new(jwt::Verifier::load(&name, &key, jwt, clock)?))
             }
-            SchemeKind::Basic { users_file } => Kind::Basic(Box::new(basic::Verifier::load(
-                &name, &key, users_file, clock,
-            )?)),
-            SchemeKind::MutualTls { allow } => {
-                Kind::Certificate(certificate::Verifier::new(&name, allow, clock))
+            SchemeKind::Basic { users_file } => {
+                Kind::Basic(Box::new(basic::Verifier::load(&name, &key, users_file, clock)?))
             }
+            SchemeKind::MutualTls { allow } => Kind::Certificate(certificate::Verifier::new(&name, allow, clock)),
         };
         Ok(Self { name, kind })
     }
@@ -248,9 +240,7 @@ impl Verifier {
                 HeaderValue::from_static("Bearer realm=\"a2a-gateway\", error=\"invalid_token\"")
             }
             Kind::Bearer(_) => HeaderValue::from_static("Bearer realm=\"a2a-gateway\""),
-            Kind::Basic(_) => {
-                HeaderValue::from_static("Basic realm=\"a2a-gateway\", charset=\"UTF-8\"")
-            }
+            Kind::Basic(_) => HeaderValue::from_static("Basic realm=\"a2a-gateway\", charset=\"UTF-8\""),
             Kind::Certificate(_) => HeaderValue::from_static("MutualTLS realm=\"a2a-gateway\""),
         }
     }
@@ -267,12 +257,7 @@ fn problem_key(scheme: &str) -> String {
 }
 
 /// Reads a file of secrets. The parser's own words are not passed on, because they may quote a line of the file.
-pub(super) fn read_yaml<T: DeserializeOwned>(
-    key: &str,
-    path: &Path,
-    text: &str,
-    expected: &str,
-) -> Result<T, Problem> {
+pub(super) fn read_yaml<T: DeserializeOwned>(key: &str, path: &Path, text: &str, expected: &str) -> Result<T, Problem> {
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line = error

@@ -73,5 +73,8 @@ pub fn call(
     if !offered || contradicts {
         return Err((Error::Version, Box::new(call)));
     }
-    Ok(Permit { admitted, call: Arc::new(call) })
+    Ok(Permit {
+        admitted,
+        call: Arc::new(call),
+    })
 }

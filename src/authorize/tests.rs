@@ -4,7 +4,10 @@ use crate::route::{AgentIndex, Place};
 
 fn check(generation: Generation, served: &[Generation], asked: Option<&str>, allowed: bool) {
     let admitted = route(
-        RouteMatch { agent: AgentIndex(0), place: Place::Rpc },
+        RouteMatch {
+            agent: AgentIndex(0),
+            place: Place::Rpc,
+        },
         Arc::new(Principal::anonymous()),
     );
     let made = Call {
@@ -16,7 +19,11 @@ fn check(generation: Generation, served: &[Generation], asked: Option<&str>, all
         references: Vec::new(),
     };
     let permit = call(admitted, made, served, asked);
-    assert_eq!(permit.is_ok(), allowed, "{generation} of {served:?}, asked for {asked:?}");
+    assert_eq!(
+        permit.is_ok(),
+        allowed,
+        "{generation} of {served:?}, asked for {asked:?}"
+    );
 }
 
 #[test]

@@ -104,8 +104,11 @@ impl Endpoints {
         if let ([only], []) = (self.list.as_slice(), tried) {
             return Ok(select(only));
         }
-        let left: Vec<&Arc<Endpoint>> =
-            self.list.iter().filter(|endpoint| !tried.contains(&endpoint.index)).collect();
+        let left: Vec<&Arc<Endpoint>> = self
+            .list
+            .iter()
+            .filter(|endpoint| !tried.contains(&endpoint.index))
+            .collect();
         let pick = |at: usize| left.get(at % left.len().max(1)).copied();
         let chosen = match self.balance {
             Balance::RoundRobin => pick(self.next.fetch_add(1, Ordering::Relaxed)),

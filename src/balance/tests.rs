@@ -1,8 +1,11 @@
 use super::*;
 
 fn endpoints(count: usize, balance: Balance) -> Endpoints {
-    let list: Vec<config::Endpoint> =
-        (0..count).map(|at| config::Endpoint { url: format!("http://127.0.0.1:{}/", 9000 + at) }).collect();
+    let list: Vec<config::Endpoint> = (0..count)
+        .map(|at| config::Endpoint {
+            url: format!("http://127.0.0.1:{}/", 9000 + at),
+        })
+        .collect();
     Endpoints::build(&list, balance).expect("valid URLs")
 }
 
@@ -14,7 +17,10 @@ fn least_request_prefers_the_idler_of_two() {
         assert_eq!(endpoints.choose(&[]).expect("one is left").endpoint().index, 1);
     }
     drop(busy);
-    assert!(endpoints.all().iter().all(|endpoint| endpoint.in_flight() == 0), "every call was given back");
+    assert!(
+        endpoints.all().iter().all(|endpoint| endpoint.in_flight() == 0),
+        "every call was given back"
+    );
 }
 
 #[test]
@@ -41,5 +47,8 @@ fn tried_endpoints_are_not_chosen_again() {
 #[test]
 fn a_removed_owner_is_not_replaced() {
     let endpoints = endpoints(1, Balance::LeastRequest);
-    assert_eq!(endpoints.owner("http://127.0.0.1:9999/").map(|_| ()).unwrap_err(), Error::OwnerGone);
+    assert_eq!(
+        endpoints.owner("http://127.0.0.1:9999/").map(|_| ()).unwrap_err(),
+        Error::OwnerGone
+    );
 }

@@ -126,9 +126,7 @@ impl CardStore {
         let agent = self.agent.as_ref();
         match self.state.load().as_ref() {
             CardState::OutOfService { reason: known } if known.as_ref() == reason => return,
-            CardState::OutOfService { .. }
-            | CardState::NotFetched { .. }
-            | CardState::Ready { .. } => {
+            CardState::OutOfService { .. } | CardState::NotFetched { .. } | CardState::Ready { .. } => {
                 tracing::error!(agent, reason, "agent is out of service");
             }
         }
@@ -155,11 +153,7 @@ impl CardStore {
                 last_error: before,
             } => {
                 if before.is_none() {
-                    tracing::warn!(
-                        agent,
-                        error,
-                        "agent card cannot be refreshed; the last good one stays"
-                    );
+                    tracing::warn!(agent, error, "agent card cannot be refreshed; the last good one stays");
                 }
                 CardState::Ready {
                     card: Arc::clone(card),
@@ -188,9 +182,7 @@ pub fn scheme_form(scheme: &Scheme) -> SchemeForm {
         },
         SchemeKind::Basic { .. } => SchemeFormKind::HttpBasic,
         SchemeKind::OAuth2 {
-            flows,
-            metadata_url,
-            ..
+            flows, metadata_url, ..
         } => SchemeFormKind::OAuth2 {
             flows: flows.as_object().cloned().unwrap_or_default(),
             metadata_url: metadata_url.clone(),

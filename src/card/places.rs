@@ -21,10 +21,7 @@ pub fn places(endpoints: &[Endpoint], configured: Option<&str>) -> Vec<Place> {
         Some(url) => vec![Place {
             urls: vec![url.to_owned()],
         }],
-        None => endpoints
-            .iter()
-            .map(|endpoint| well_known(&endpoint.url))
-            .collect(),
+        None => endpoints.iter().map(|endpoint| well_known(&endpoint.url)).collect(),
     }
 }
 

@@ -45,13 +45,8 @@ impl From<CardError> for OutOfService {
 }
 
 /// `decide` says for each card that was read what is served and enforced.
-pub async fn refresh_loop<S, D>(
-    store: Arc<CardStore>,
-    source: S,
-    places: Vec<Place>,
-    interval: Duration,
-    decide: D,
-) where
+pub async fn refresh_loop<S, D>(store: Arc<CardStore>, source: S, places: Vec<Place>, interval: Duration, decide: D)
+where
     S: Source + Sync,
     D: Fn(&OriginCard) -> Result<Publication, OutOfService> + Sync,
 {
@@ -105,10 +100,7 @@ enum Missed {
     Untrusted(String),
 }
 
-async fn find<'a, S: Source>(
-    source: &S,
-    places: &'a [Place],
-) -> Result<(&'a str, OriginCard), Missed> {
+async fn find<'a, S: Source>(source: &S, places: &'a [Place]) -> Result<(&'a str, OriginCard), Missed> {
     let mut errors = Vec::new();
     for place in places {
         for url in &place.urls {

@@ -94,10 +94,7 @@ fn names(list: &[u8], etag: &[u8]) -> bool {
     false
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "both callers print digits and ASCII letters only"
-)]
+#[expect(clippy::expect_used, reason = "both callers print digits and ASCII letters only")]
 fn ascii(text: String) -> HeaderValue {
     HeaderValue::try_from(text).expect("printable ASCII")
 }

@@ -79,12 +79,7 @@ fn a_known_entity_tag_is_answered_without_a_body() {
         for (method, body) in [(Method::GET, 3), (Method::HEAD, 0)] {
             let response = serve(&published, &request(method.clone(), if_none_match));
             assert_eq!(response.status(), expected, "{if_none_match:?}");
-            let header = |name| {
-                response
-                    .headers()
-                    .get(name)
-                    .map(|value| value.to_str().unwrap())
-            };
+            let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap());
             assert_eq!(header(ETAG), Some(ours));
             assert_eq!(header(CACHE_CONTROL), Some("public, max-age=300"));
             let whole = expected == StatusCode::OK;
@@ -221,13 +216,7 @@ impl Bench {
         let places = places.iter().map(|urls| Place {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
         });
-        let refreshing = refresh_loop(
-            Arc::clone(&store),
-            script.clone(),
-            places.collect(),
-            INTERVAL,
-            decide,
-        );
+        let refreshing = refresh_loop(Arc::clone(&store), script.clone(), places.collect(), INTERVAL, decide);
         Self {
             store,
             script,
@@ -266,10 +255,7 @@ async fn the_last_good_card_stays_until_a_better_one_comes() {
     let (first, second) = (card("one"), card("two"));
     bench.script.then(failed()).then(failed()).then(Ok(&first));
     bench.run();
-    assert_eq!(
-        bench.state(),
-        r#"not fetched Some("u: connection refused")"#
-    );
+    assert_eq!(bench.state(), r#"not fetched Some("u: connection refused")"#);
     assert_eq!(bench.etag(), None);
     bench.after(Duration::from_secs(1)).await;
     assert_eq!(bench.etag(), None);
@@ -278,11 +264,7 @@ async fn the_last_good_card_stays_until_a_better_one_comes() {
     let etag = bench.etag();
     assert!(etag.is_some());
 
-    bench
-        .script
-        .then(Ok("<html>"))
-        .then(Ok(&first))
-        .then(Ok(&second));
+    bench.script.then(Ok("<html>")).then(Ok(&first)).then(Ok(&second));
     bench.after(INTERVAL).await;
     assert_eq!(
         bench.state(),
@@ -324,18 +306,10 @@ async fn a_card_that_cannot_be_trusted_takes_the_agent_out_of_service() {
     assert_eq!(bench.state(), "out no verifier for scheme `corp`");
     bench.script.then(Ok(&contradictory));
     bench.after(Duration::from_secs(2)).await;
-    assert!(
-        bench
-            .state()
-            .starts_with("out the card demands different things")
-    );
+    assert!(bench.state().starts_with("out the card demands different things"));
     bench.script.then(Ok(&ambiguous));
     bench.after(Duration::from_secs(4)).await;
-    assert!(
-        bench
-            .state()
-            .starts_with("out u: the card spells the member `url`")
-    );
+    assert!(bench.state().starts_with("out u: the card spells the member `url`"));
     bench.script.asked();
     bench.script.then(Ok(&good));
     bench.after(Duration::from_secs(8)).await;

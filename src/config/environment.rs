@@ -19,10 +19,7 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
-    pub(super) fn starting_with<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub(super) fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0
             .iter()
             .filter(move |(name, _)| name.starts_with(prefix))

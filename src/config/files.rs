@@ -34,15 +34,11 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
         .read_to_end(&mut bytes)
         .map_err(fail)?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(Error::TooLarge {
-            path: path.to_owned(),
-        });
+        return Err(Error::TooLarge { path: path.to_owned() });
     }
     Ok(bytes)
 }
 
 pub fn read_text(path: &Path) -> Result<String, Error> {
-    String::from_utf8(read(path)?).map_err(|_| Error::NotText {
-        path: path.to_owned(),
-    })
+    String::from_utf8(read(path)?).map_err(|_| Error::NotText { path: path.to_owned() })
 }

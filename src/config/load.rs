@@ -10,8 +10,8 @@ use super::{Problem, expand, files, overlay, schema, shape, tree};
 
 /// Reads and checks the file. Relative paths in it start at its folder.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config, Vec<Problem>> {
-    let text = files::read_text(path)
-        .map_err(|error| vec![Problem::new("configuration", super::with_causes(&error))])?;
+    let text =
+        files::read_text(path).map_err(|error| vec![Problem::new("configuration", super::with_causes(&error))])?;
     let base = path.parent().unwrap_or_else(|| Path::new(""));
     parse(&text, base, environment)
 }

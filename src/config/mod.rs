@@ -83,10 +83,7 @@ impl<T: zeroize::Zeroize> fmt::Debug for Secret<T> {
 
 /// All problems for a terminal, one a line.
 pub fn render(problems: &[Problem]) -> String {
-    problems
-        .iter()
-        .map(|problem| format!("{problem}\n"))
-        .collect()
+    problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
 /// An error and its causes in one line.

@@ -14,12 +14,7 @@ const PREFIX: &str = "A2A_GATEWAY";
 const SEPARATOR: &str = "__";
 
 /// Lays every override over the tree; a variable that names nothing of ours is a problem, because it was meant for us.
-pub fn lay(
-    root: &mut Node,
-    environment: &Environment,
-    schema: &Value,
-    problems: &mut Vec<Problem>,
-) {
+pub fn lay(root: &mut Node, environment: &Environment, schema: &Value, problems: &mut Vec<Problem>) {
     let prefix = format!("{PREFIX}{SEPARATOR}");
     for (name, value) in environment.starting_with(&prefix) {
         let laid = path(name, value).and_then(|(path, text)| {
@@ -46,14 +41,9 @@ fn path(name: &str, value: &str) -> Result<(Vec<String>, String), String> {
         .prefix_separator(SEPARATOR)
         .separator(SEPARATOR)
         .try_parsing(false)
-        .source(Some(
-            [(name.to_owned(), value.to_owned())].into_iter().collect(),
-        ));
+        .source(Some([(name.to_owned(), value.to_owned())].into_iter().collect()));
     let laid = source.collect().map_err(|error| error.to_string())?;
-    let (path, value) = laid
-        .into_iter()
-        .next()
-        .ok_or("names no key of the configuration")?;
+    let (path, value) = laid.into_iter().next().ok_or("names no key of the configuration")?;
     let value = value.into_string().map_err(|error| error.to_string())?;
     Ok((path.split('.').map(str::to_owned).collect(), value))
 }
@@ -77,10 +67,7 @@ fn find(path: &[String], schema: &Value) -> Result<(), String> {
             .map(String::as_str)
             .filter(|name| !name.bytes().any(|byte| byte.is_ascii_uppercase()))
             .collect();
-        let Some(property) = properties
-            .get(segment)
-            .filter(|_| known.contains(&segment.as_str()))
-        else {
+        let Some(property) = properties.get(segment).filter(|_| known.contains(&segment.as_str())) else {
             return Err(format!(
                 "there is no key `{}`: {}",
                 join(&key, segment),
@@ -90,10 +77,7 @@ fn find(path: &[String], schema: &Value) -> Result<(), String> {
         at = property;
         key = join(&key, segment);
     }
-    match shape::resolve(schema, at)
-        .get("type")
-        .and_then(Value::as_str)
-    {
+    match shape::resolve(schema, at).get("type").and_then(Value::as_str) {
         Some("object") => Err(format!("`{key}` is a section; name one of its keys")),
         Some("array") => Err(format!("`{key}` is a list, and a variable gives one value")),
         _ => Ok(()),

@@ -132,9 +132,7 @@ fn scheme(scheme: &Scheme) -> Value {
             });
             match source {
                 KeySource::File(file) => add(&mut shown, "keys_file", path(file)),
-                KeySource::Inline(keys) => {
-                    add(&mut shown, "keys", keys.iter().map(key).collect::<Vec<_>>())
-                }
+                KeySource::Inline(keys) => add(&mut shown, "keys", keys.iter().map(key).collect::<Vec<_>>()),
             }
             shown
         }
@@ -142,8 +140,7 @@ fn scheme(scheme: &Scheme) -> Value {
             bearer_format,
             jwt: one,
         } => {
-            let mut shown =
-                json!({ "type": "http", "scheme": "bearer", "bearerFormat": bearer_format });
+            let mut shown = json!({ "type": "http", "scheme": "bearer", "bearerFormat": bearer_format });
             jwt(&mut shown, one);
             shown
         }
@@ -155,8 +152,7 @@ fn scheme(scheme: &Scheme) -> Value {
             metadata_url,
             jwt: one,
         } => {
-            let mut shown =
-                json!({ "type": "oauth2", "flows": flows, "oauth2MetadataUrl": metadata_url });
+            let mut shown = json!({ "type": "oauth2", "flows": flows, "oauth2MetadataUrl": metadata_url });
             jwt(&mut shown, one);
             shown
         }
@@ -216,11 +212,7 @@ fn agent(agent: &Agent) -> Value {
     }
     add(&mut shown, "upstream", upstream(&agent.upstream));
     add(&mut shown, "card", card(&agent.card));
-    add(
-        &mut shown,
-        "security",
-        agent.security.as_ref().map(security),
-    );
+    add(&mut shown, "security", agent.security.as_ref().map(security));
     let rules: Vec<Value> = agent.rate_limits.iter().map(rate_limit).collect();
     add(&mut shown, "limits", rules);
     add(&mut shown, "forward_credentials", agent.forward_credentials);
@@ -270,10 +262,9 @@ fn credential(credential: &UpstreamCredential) -> Value {
             json!({ "header": { "name": name.as_str(), "value": BLANK } })
         }
         UpstreamCredential::Bearer(_) => json!({ "bearer": { "token": BLANK } }),
-        UpstreamCredential::Basic {
-            username,
-            password: _,
-        } => json!({ "basic": { "username": username, "password": BLANK } }),
+        UpstreamCredential::Basic { username, password: _ } => {
+            json!({ "basic": { "username": username, "password": BLANK } })
+        }
     }
 }
 
@@ -312,11 +303,7 @@ fn rate_limit(rule: &RateLimit) -> Value {
         "operations": rule.operations.iter().map(|operation| operation.as_str()).collect::<Vec<_>>(),
     });
     match rule.bound {
-        LimitBound::Rate {
-            count,
-            period,
-            burst,
-        } => {
+        LimitBound::Rate { count, period, burst } => {
             add(&mut shown, "rate", Rate { count, period }.to_string());
             add(&mut shown, "burst", burst);
         }

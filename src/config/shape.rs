@@ -91,12 +91,7 @@ impl<'a> Walk<'a> {
                 };
                 return self.refuse(key, cause.to_owned());
             }
-            Kind::Null
-            | Kind::Literal(..)
-            | Kind::Text(_)
-            | Kind::Given(_)
-            | Kind::List(_)
-            | Kind::Map(_) => {}
+            Kind::Null | Kind::Literal(..) | Kind::Text(_) | Kind::Given(_) | Kind::List(_) | Kind::Map(_) => {}
         }
         if is_free(schema) {
             return Some(self.free(node, key));
@@ -178,10 +173,7 @@ impl<'a> Walk<'a> {
         let least = bound("minimum").unwrap_or(0);
         let most = bound("maximum").unwrap_or(u64::from(u32::MAX));
         if number < least || number > most {
-            return self.refuse(
-                key,
-                format!("must be from {least} to {most}, found {number}"),
-            );
+            return self.refuse(key, format!("must be from {least} to {most}, found {number}"));
         }
         Some(number.into())
     }
@@ -247,9 +239,7 @@ impl<'a> Walk<'a> {
         let found = node.kind.describe();
         let advice = match &node.kind {
             Kind::Text(text) if key == "admin" && text == "off" => "; write `{ enabled: false }`",
-            Kind::Literal(_, Value::Bool(false)) if key == "admin" => {
-                "; write `{ enabled: false }`"
-            }
+            Kind::Literal(_, Value::Bool(false)) if key == "admin" => "; write `{ enabled: false }`",
             Kind::Text(_) if expected == "a whole number" => "; write it without quotes",
             Kind::Text(_) | Kind::Map(_) if expected == "a list" => "; write it as `[ … ]`",
             Kind::Null
@@ -307,8 +297,6 @@ impl Places {
 fn is_free(schema: &Value) -> bool {
     match schema {
         Value::Object(schema) => !schema.contains_key("type"),
-        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            true
-        }
+        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => true,
     }
 }

@@ -32,10 +32,7 @@ pub fn from_agents(agents: &[String], listen: Option<SocketAddr>) -> Result<Conf
         return Err(problems);
     }
     let mut taken = BTreeSet::new();
-    let names: Vec<String> = urls
-        .iter()
-        .map(|url| check::unused(&mut taken, &name(url)))
-        .collect();
+    let names: Vec<String> = urls.iter().map(|url| check::unused(&mut taken, &name(url))).collect();
     let listed: Vec<serde_json::Value> = urls
         .iter()
         .zip(&names)
@@ -58,9 +55,7 @@ pub fn from_agents(agents: &[String], listen: Option<SocketAddr>) -> Result<Conf
         "agents": listed,
     });
     match serde_json::from_value::<Raw>(raw) {
-        Ok(raw) => {
-            check::check(&raw, Path::new(""), &Places::default(), Vec::new()).map_err(in_arguments)
-        }
+        Ok(raw) => check::check(&raw, Path::new(""), &Places::default(), Vec::new()).map_err(in_arguments),
         Err(error) => Err(vec![Problem::new("--agent", error.to_string())]),
     }
 }

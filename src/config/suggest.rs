@@ -17,11 +17,7 @@ const GUESSES: [(&str, &str, &str); 24] = [
     ("", "drain_timeout", "write `drain`"),
     ("admin", "off", "write `enabled: false`"),
     ("state", "type", "write `store`"),
-    (
-        "state",
-        "url",
-        "there are the stores `embedded` and `memory`",
-    ),
+    ("state", "url", "there are the stores `embedded` and `memory`"),
     (
         "listeners",
         "port",
@@ -45,16 +41,8 @@ const GUESSES: [(&str, &str, &str); 24] = [
         "url",
         "agents are reached through `upstream.endpoints: [ { url } ]`",
     ),
-    (
-        "agents",
-        "endpoints",
-        "write `upstream: { endpoints: [ { url } ] }`",
-    ),
-    (
-        "agents",
-        "rate_limits",
-        "an agent's own rate limits are `limits`",
-    ),
+    ("agents", "endpoints", "write `upstream: { endpoints: [ { url } ] }`"),
+    ("agents", "rate_limits", "an agent's own rate limits are `limits`"),
     ("agents", "policy", "who may call is said with `security`"),
     ("agents.upstream", "url", "write `endpoints: [ { url } ]`"),
     (
@@ -104,9 +92,7 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| (distance(&wanted, &plain(candidate)), *candidate))
-        .filter(|(distance, candidate)| {
-            *distance <= (candidate.len() / 3).max(1) && *distance < wanted.len()
-        })
+        .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1) && *distance < wanted.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -122,13 +108,9 @@ fn distance(from: &str, to: &str) -> usize {
         for (column, other) in to.iter().enumerate() {
             let cell = |line: &[usize], at: usize| line.get(at).copied().unwrap_or(usize::MAX / 2);
             let replaced = cell(&last, column) + usize::from(letter != other);
-            let mut best = replaced
-                .min(cell(&last, column + 1) + 1)
-                .min(cell(&line, column) + 1);
-            let swapped = row > 0
-                && column > 0
-                && from.get(row - 1) == Some(other)
-                && to.get(column - 1) == Some(letter);
+            let mut best = replaced.min(cell(&last, column + 1) + 1).min(cell(&line, column) + 1);
+            let swapped =
+                row > 0 && column > 0 && from.get(row - 1) == Some(other) && to.get(column - 1) == Some(letter);
             if swapped {
                 best = best.min(cell(&before, column - 1) + 1);
             }
@@ -143,9 +125,8 @@ fn is_section(pattern: &str, key: &str) -> bool {
     let mut segments = key
         .split('.')
         .map(|segment| segment.split('[').next().unwrap_or_default());
-    pattern.split('.').all(|part| {
-        segments
-            .next()
-            .is_some_and(|segment| part == "*" || part == segment)
-    }) && segments.next().is_none()
+    pattern
+        .split('.')
+        .all(|part| segments.next().is_some_and(|segment| part == "*" || part == segment))
+        && segments.next().is_none()
 }

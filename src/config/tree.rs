@@ -140,9 +140,7 @@ fn place(parsed: Spanned<Parsed>, text: &str) -> Node {
             let written = written(&parsed.defined, text);
             Kind::Literal(written.unwrap_or_else(|| value.to_string()), value)
         }
-        Parsed::List(items) => {
-            Kind::List(items.into_iter().map(|item| place(item, text)).collect())
-        }
+        Parsed::List(items) => Kind::List(items.into_iter().map(|item| place(item, text)).collect()),
         Parsed::Map(entries) => Kind::Map(
             entries
                 .into_iter()

@@ -23,12 +23,7 @@ const TIME_UNITS: [(&str, u64); 5] = [
     ("s", 1_000),
     ("ms", 1),
 ];
-const SIZE_UNITS: [(&str, u64); 4] = [
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
-    ("KiB", 1 << 10),
-    ("B", 1),
-];
+const SIZE_UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 const PERIODS: [(&str, u64); 3] = [("h", 3600), ("min", 60), ("s", 1)];
 
 /// A duration: `30s`, `5m`, `1h30m`, `250ms`, `7d`.
@@ -81,9 +76,7 @@ impl Time {
             )
         };
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(format!(
-                "`{text}` has no unit; write e.g. `{text}s` or `{text}ms`"
-            ));
+            return Err(format!("`{text}` has no unit; write e.g. `{text}s` or `{text}ms`"));
         }
         let mut rest = text;
         let mut millis: u64 = 0;
@@ -150,14 +143,9 @@ impl Size {
         };
         let (number, unit) = leading_number(text).ok_or_else(expected)?;
         if unit.is_empty() {
-            return Err(format!(
-                "`{text}` has no unit; write e.g. `{text}B` or `{text}KiB`"
-            ));
+            return Err(format!("`{text}` has no unit; write e.g. `{text}B` or `{text}KiB`"));
         }
-        let (_, worth) = SIZE_UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .ok_or_else(expected)?;
+        let (_, worth) = SIZE_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(expected)?;
         number
             .checked_mul(*worth)
             .filter(|bytes| *bytes <= MAX_SIZE)
@@ -181,10 +169,7 @@ impl Rate {
         if count.is_empty() || !count.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(expected());
         }
-        let (_, seconds) = PERIODS
-            .iter()
-            .find(|(name, _)| *name == period)
-            .ok_or_else(expected)?;
+        let (_, seconds) = PERIODS.iter().find(|(name, _)| *name == period).ok_or_else(expected)?;
         match count.parse() {
             Ok(0) => Err(format!("`{text}` would admit nothing; at least 1")),
             Ok(count) => Ok(Self {

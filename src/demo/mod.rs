@@ -2,7 +2,10 @@
 //!
 //! They exist so that a newcomer sees the gateway work before there is an agent to put it in front of. Not for anything else:
 //! tasks are kept in memory, the oldest forgotten.
-#![expect(clippy::indexing_slicing, reason = "an index into a JSON value gives null for what is not there")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "an index into a JSON value gives null for what is not there"
+)]
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -85,9 +88,7 @@ pub fn guide(base: &str, admin: &str) -> String {
         json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "message": {
             "messageId": "m1", "role": "ROLE_USER", "parts": [ { "text": text } ] } } })
     };
-    let curl = format!(
-        "curl -sN -H 'X-API-Key: {KEY}' -H 'Content-Type: application/json' -H 'A2A-Version: 1.0'"
-    );
+    let curl = format!("curl -sN -H 'X-API-Key: {KEY}' -H 'Content-Type: application/json' -H 'A2A-Version: 1.0'");
     format!(
         "a2a-gateway demo: two agents behind {base}\n\n\
          # the published card\n\
@@ -122,7 +123,11 @@ struct Agent {
 async fn start(kind: Kind, drain: &Drain) -> std::io::Result<SocketAddr> {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = socket.local_addr()?;
-    let agent = Arc::new(Agent { kind, address, tasks: Mutex::default() });
+    let agent = Arc::new(Agent {
+        kind,
+        address,
+        tasks: Mutex::default(),
+    });
     let connections = drain.clone();
     drain.service(async move {
         while let Ok((stream, _)) = socket.accept().await {
@@ -149,17 +154,21 @@ impl Agent {
         if request.method() != Method::POST {
             return whole(StatusCode::NOT_FOUND, &json!({ "error": "not found" }));
         }
-        let bounds = Bounds { bytes: MAX_BODY, idle: Some(Duration::from_secs(5)), whole: None };
+        let bounds = Bounds {
+            bytes: MAX_BODY,
+            idle: Some(Duration::from_secs(5)),
+            whole: None,
+        };
         let call = read_whole(request.into_body(), bounds)
             .await
             .ok()
             .and_then(|body| serde_json::from_slice::<Value>(&body).ok())
             .unwrap_or_default();
         let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": call["id"], "result": result });
-        let failure = |code: i64, message: &str| {
-            json!({ "jsonrpc": "2.0", "id": call["id"], "error": { "code": code, "message": message } })
-        };
-        let text = call["params"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+        let failure = |code: i64, message: &str| json!({ "jsonrpc": "2.0", "id": call["id"], "error": { "code": code, "message": message } });
+        let text = call["params"]["message"]["parts"][0]["text"]
+            .as_str()
+            .unwrap_or_default();
         match (self.kind, call["method"].as_str().unwrap_or_default()) {
             (_, "SendMessage") => {
                 let done = self.keep(task("TASK_STATE_COMPLETED", &format!("you said: {text}")));
@@ -170,8 +179,10 @@ impl Agent {
                 let (id, context) = (task["id"].clone(), task["contextId"].clone());
                 let mut events = vec![answer(json!({ "task": task }))];
                 events.extend((1..=COUNT_TO).map(|count| {
-                    answer(json!({ "artifactUpdate": { "taskId": id, "contextId": context, "append": count > 1,
-                        "artifact": { "artifactId": "count", "parts": [ { "text": count.to_string() } ] } } }))
+                    answer(
+                        json!({ "artifactUpdate": { "taskId": id, "contextId": context, "append": count > 1,
+                        "artifact": { "artifactId": "count", "parts": [ { "text": count.to_string() } ] } } }),
+                    )
                 }));
                 events.push(answer(json!({ "statusUpdate": { "taskId": id, "contextId": context,
                     "status": { "state": "TASK_STATE_COMPLETED" } } })));
@@ -237,7 +248,9 @@ fn task(state: &str, text: &str) -> Value {
 fn whole(status: StatusCode, value: &Value) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
     let mut response = Response::new(Full::new(Bytes::from(value.to_string())).boxed_unsync());
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
@@ -250,7 +263,9 @@ fn streamed(events: Vec<Value>) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
         Some((Ok(Frame::data(Bytes::from(format!("data: {event}\n\n")))), left))
     });
     let mut response = Response::new(StreamBody::new(events).boxed_unsync());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response
 }
 

@@ -53,7 +53,8 @@ where
         match (&mut first, &mut rest) {
             (None, None) => first = Some(data),
             (Some(begin), None) => {
-                let mut joined = BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).clamp(size, AHEAD.max(size)));
+                let mut joined =
+                    BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).clamp(size, AHEAD.max(size)));
                 joined.extend_from_slice(begin);
                 joined.extend_from_slice(&data);
                 rest = Some(joined);
@@ -78,7 +79,10 @@ struct Patience {
 
 impl Patience {
     fn new(bounds: Bounds) -> Self {
-        Self { idle: bounds.idle, end: bounds.whole.map(|whole| Instant::now() + whole) }
+        Self {
+            idle: bounds.idle,
+            end: bounds.whole.map(|whole| Instant::now() + whole),
+        }
     }
 
     async fn next<B>(&mut self, body: &mut B) -> Result<Option<http_body::Frame<Bytes>>, Error>
@@ -96,9 +100,7 @@ impl Patience {
                 let next = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
                 let idle = self.idle.map(|idle| Instant::now() + idle);
                 match idle.into_iter().chain(self.end).min() {
-                    Some(until) => {
-                        tokio::time::timeout_at(until, next).await.map_err(|_| Error::Stalled)?
-                    }
+                    Some(until) => tokio::time::timeout_at(until, next).await.map_err(|_| Error::Stalled)?,
                     None => next.await,
                 }
             }

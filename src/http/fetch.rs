@@ -27,8 +27,7 @@ use tokio_rustls::TlsConnector;
 /// hyper refuses a smaller read buffer.
 const MIN_BUFFER: usize = 8 * 1024;
 const MAX_FIELDS: usize = 100;
-const USER_AGENT: HeaderValue =
-    HeaderValue::from_static(concat!("a2a-gateway/", env!("CARGO_PKG_VERSION")));
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("a2a-gateway/", env!("CARGO_PKG_VERSION")));
 
 /// Bounds and extra header fields of one GET.
 #[derive(Clone, Debug)]
@@ -136,10 +135,7 @@ impl Fetcher {
 
     async fn exchange(&self, target: &Target, options: &Options) -> Result<Fetched, Error> {
         let host = || target.display.clone();
-        let connect = |source| Error::Connect {
-            host: host(),
-            source,
-        };
+        let connect = |source| Error::Connect { host: host(), source };
         let stream = TcpStream::connect((target.host.as_str(), target.port))
             .await
             .map_err(connect)?;
@@ -151,10 +147,7 @@ impl Fetcher {
             .tls
             .connect(name.clone(), stream)
             .await
-            .map_err(|source| Error::Tls {
-                host: host(),
-                source,
-            })?;
+            .map_err(|source| Error::Tls { host: host(), source })?;
         talk(stream, target, options).await
     }
 }
@@ -185,10 +178,7 @@ where
         .await
         .map_err(fail)?;
     let mut exchange = pin!(async {
-        let response = sender
-            .send_request(target.request(options))
-            .await
-            .map_err(fail)?;
+        let response = sender.send_request(target.request(options)).await.map_err(fail)?;
         let (head, body) = response.into_parts();
         if head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED {
             return Err(Error::Redirect {
@@ -369,9 +359,7 @@ mod tests {
         let mut jobs = JoinSet::new();
         let address = peer(&mut jobs, answer).await;
         let url = format!("http://{address}/a?b=c");
-        let fetched = client(rustls::RootCertStore::empty())
-            .get(&url, &options())
-            .await;
+        let fetched = client(rustls::RootCertStore::empty()).get(&url, &options()).await;
         jobs.join_next().await.unwrap().unwrap();
         fetched
     }
@@ -397,22 +385,14 @@ mod tests {
         assert_eq!(fetched.body, "no");
         let request = jobs.join_next().await.unwrap().unwrap();
         assert!(request.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{request}");
-        assert!(
-            request.contains(&format!("host: {address}\r\n")),
-            "{request}"
-        );
+        assert!(request.contains(&format!("host: {address}\r\n")), "{request}");
         assert!(request.contains("connection: close\r\n"), "{request}");
         assert!(request.contains("accept: text/plain\r\n"), "{request}");
     }
 
     #[tokio::test]
     async fn a_body_is_read_up_to_the_bound_and_no_further() {
-        let sized = |n: usize| {
-            format!(
-                "HTTP/1.1 200 OK\r\ncontent-length: {n}\r\n\r\n{}",
-                "x".repeat(n)
-            )
-        };
+        let sized = |n: usize| format!("HTTP/1.1 200 OK\r\ncontent-length: {n}\r\n\r\n{}", "x".repeat(n));
         let chunked = |n: usize| {
             format!(
                 "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nxxxx\r\n{n:x}\r\n{}\r\n0\r\n\r\n",
@@ -426,10 +406,7 @@ mod tests {
         }
         for past in [sized(9), chunked(5), unsized_(9)] {
             let error = fetch(past.clone()).await.expect_err(&past);
-            assert!(
-                matches!(error, Error::BodyTooLarge { max: 8, .. }),
-                "{error:?}"
-            );
+            assert!(matches!(error, Error::BodyTooLarge { max: 8, .. }), "{error:?}");
         }
     }
 
@@ -446,11 +423,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_redirect_is_an_error_but_304_is_not() {
-        let error = fetch(
-            "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
-        )
-        .await
-        .unwrap_err();
+        let error = fetch("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n")
+            .await
+            .unwrap_err();
         assert!(matches!(error, Error::Redirect { .. }), "{error:?}");
         let fetched = fetch("HTTP/1.1 304 Not Modified\r\n\r\n").await.unwrap();
         assert_eq!(fetched.status, StatusCode::NOT_MODIFIED);
@@ -511,9 +486,7 @@ mod tests {
     #[tokio::test]
     async fn https_verifies_the_certificate() {
         let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(
-            certified.signing_key.serialize_der(),
-        ));
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
         let config = rustls::ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -531,15 +504,11 @@ mod tests {
             jobs.spawn(async move {
                 let (stream, _) = listener.accept().await.unwrap();
                 match acceptor.accept(stream).await {
-                    Ok(stream) => {
-                        serve_one(stream, b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await
-                    }
+                    Ok(stream) => serve_one(stream, b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await,
                     Err(_) => String::new(),
                 }
             });
-            let fetched = client(roots)
-                .get(&format!("https://{address}/"), &options())
-                .await;
+            let fetched = client(roots).get(&format!("https://{address}/"), &options()).await;
             match fetched {
                 Ok(fetched) => {
                     assert!(trusted, "an unknown issuer was trusted");

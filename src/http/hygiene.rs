@@ -38,7 +38,11 @@ pub struct Bounds {
 
 /// Checks a parsed head. HTTP/1.1 heads were read by `framing` before; this holds for HTTP/2 too.
 pub fn check(parts: &request::Parts, bounds: Bounds) -> Result<(), Error> {
-    if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > bounds.target_bytes) {
+    if parts
+        .uri
+        .path_and_query()
+        .is_some_and(|target| target.as_str().len() > bounds.target_bytes)
+    {
         return Err(Error::TargetTooLong);
     }
     if parts.headers.len() > bounds.fields {
@@ -49,7 +53,11 @@ pub fn check(parts: &request::Parts, bounds: Bounds) -> Result<(), Error> {
     }
     check_host(parts)?;
     // The parser lets UTF-8 pass, and the query goes on to agents as it is.
-    if !parts.uri.path_and_query().is_none_or(|target| target.as_str().is_ascii()) {
+    if !parts
+        .uri
+        .path_and_query()
+        .is_none_or(|target| target.as_str().is_ascii())
+    {
         return Err(Error::Target);
     }
     check_path(parts.uri.path())?;
@@ -79,9 +87,7 @@ fn check_host(parts: &request::Parts) -> Result<(), Error> {
     match (&field, target) {
         (None, None) => Err(Error::Host),
         (None, Some(_)) if parts.version < Version::HTTP_2 => Err(Error::Host),
-        (Some(field), Some(target)) if !field.as_str().eq_ignore_ascii_case(target.as_str()) => {
-            Err(Error::Host)
-        }
+        (Some(field), Some(target)) if !field.as_str().eq_ignore_ascii_case(target.as_str()) => Err(Error::Host),
         (Some(_) | None, Some(_)) | (Some(_), None) => Ok(()),
     }
 }
@@ -103,8 +109,7 @@ fn check_authority(authority: &Authority) -> Result<(), Error> {
     let port_is_clean = match port.strip_prefix(':') {
         None => port.is_empty(),
         Some(digits) => {
-            digits.bytes().all(|byte| byte.is_ascii_digit())
-                && digits.parse::<u16>().is_ok_and(|port| port > 0)
+            digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok_and(|port| port > 0)
         }
     };
     if authority.host().is_empty() || text.contains('@') || !port_is_clean {
@@ -137,10 +142,16 @@ fn check_path(path: &str) -> Result<(), Error> {
 /// The `A2A-Version` that the caller asked for, from the header or the query (A2A 1.0 §3.6.1), without a patch part.
 pub fn asked_version(parts: &request::Parts) -> Result<Option<String>, Error> {
     let mut found: Option<String> = None;
-    let from_query = parts.uri.query().into_iter().flat_map(|query| query.split('&')).filter_map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        name.eq_ignore_ascii_case(A2A_VERSION.as_str()).then(|| value.to_owned())
-    });
+    let from_query = parts
+        .uri
+        .query()
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .filter_map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            name.eq_ignore_ascii_case(A2A_VERSION.as_str())
+                .then(|| value.to_owned())
+        });
     let from_header = parts
         .headers
         .get_all(&A2A_VERSION)
@@ -168,13 +179,42 @@ fn without_patch(version: &str) -> &str {
 /// cookies (no A2A binding has a use for them), and `Expect`, which is answered here.
 fn stays(name: &HeaderName) -> bool {
     match name.as_str() {
-        "connection" | "keep-alive" | "proxy-connection" | "proxy-authenticate" | "proxy-authorization"
-        | "te" | "trailer" | "transfer-encoding" | "upgrade" | "http2-settings" | "host" | "content-length"
-        | "expect" | "cookie" | "forwarded" | "via" | "x-real-ip" | "x-client-ip" | "x-cluster-client-ip"
-        | "true-client-ip" | "cf-connecting-ip" | "x-original-url" | "x-rewrite-url" | "x-request-id"
-        | "x-remote-user" | "remote-user" | "x-auth-request-user" | "x-auth-request-email" | "x-user"
-        | "x-principal" | "x-client-cert" | "x-ssl-client-cert" | "x-ssl-client-verify" | "x-ssl-client-s-dn"
-        | "max-forwards" | "accept-encoding" => true,
+        "connection"
+        | "keep-alive"
+        | "proxy-connection"
+        | "proxy-authenticate"
+        | "proxy-authorization"
+        | "te"
+        | "trailer"
+        | "transfer-encoding"
+        | "upgrade"
+        | "http2-settings"
+        | "host"
+        | "content-length"
+        | "expect"
+        | "cookie"
+        | "forwarded"
+        | "via"
+        | "x-real-ip"
+        | "x-client-ip"
+        | "x-cluster-client-ip"
+        | "true-client-ip"
+        | "cf-connecting-ip"
+        | "x-original-url"
+        | "x-rewrite-url"
+        | "x-request-id"
+        | "x-remote-user"
+        | "remote-user"
+        | "x-auth-request-user"
+        | "x-auth-request-email"
+        | "x-user"
+        | "x-principal"
+        | "x-client-cert"
+        | "x-ssl-client-cert"
+        | "x-ssl-client-verify"
+        | "x-ssl-client-s-dn"
+        | "max-forwards"
+        | "accept-encoding" => true,
         name => name.starts_with("x-forwarded-") || name.starts_with("proxy-"),
     }
 }
@@ -193,7 +233,9 @@ pub fn forwarded(headers: &HeaderMap) -> HeaderMap {
     let mut kept = HeaderMap::with_capacity(headers.len() + 4);
     for (name, value) in headers {
         if !stays(name)
-            && !named_by_connection.iter().any(|named| name.as_str().eq_ignore_ascii_case(named))
+            && !named_by_connection
+                .iter()
+                .any(|named| name.as_str().eq_ignore_ascii_case(named))
         {
             kept.append(name, value.clone());
         }
@@ -208,10 +250,27 @@ pub fn answered(headers: &HeaderMap) -> HeaderMap {
     for (name, value) in headers {
         let drop = matches!(
             name.as_str(),
-            "connection" | "keep-alive" | "proxy-connection" | "te" | "trailer" | "transfer-encoding" | "upgrade"
-                | "content-length" | "server" | "x-powered-by" | "via" | "set-cookie" | "location"
-                | "content-location" | "www-authenticate" | "proxy-authenticate" | "alt-svc" | "x-request-id"
-                | "strict-transport-security" | "access-control-allow-origin" | "access-control-allow-credentials"
+            "connection"
+                | "keep-alive"
+                | "proxy-connection"
+                | "te"
+                | "trailer"
+                | "transfer-encoding"
+                | "upgrade"
+                | "content-length"
+                | "server"
+                | "x-powered-by"
+                | "via"
+                | "set-cookie"
+                | "location"
+                | "content-location"
+                | "www-authenticate"
+                | "proxy-authenticate"
+                | "alt-svc"
+                | "x-request-id"
+                | "strict-transport-security"
+                | "access-control-allow-origin"
+                | "access-control-allow-credentials"
                 | "date"
         );
         if !drop {

@@ -29,7 +29,10 @@ impl<S, A: Clone> Layer<S> for CatchPanic<A> {
     type Service = Caught<S, A>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Caught { inner, answer: self.answer.clone() }
+        Caught {
+            inner,
+            answer: self.answer.clone(),
+        }
     }
 }
 

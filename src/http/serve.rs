@@ -98,17 +98,17 @@ impl Settings {
     ) -> Option<Serving>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future = F>
-            + Clone
-            + Send
-            + 'static,
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future = F> + Clone + Send + 'static,
         F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let activity = Activity::new();
         let refusal = Refusal::default();
-        let service = Counted { inner: service(refusal.clone()), activity: activity.clone() };
+        let service = Counted {
+            inner: service(refusal.clone()),
+            activity: activity.clone(),
+        };
         let (protocol, seen) = match protocol {
             Protocol::Sniff => {
                 match tokio::time::timeout(self.bounds.header_timeout, sniff(&mut io)).await {
@@ -121,11 +121,15 @@ impl Settings {
         };
         let io = Prefixed { seen, at: 0, io };
         Some(if protocol == Protocol::Http2 {
-            let conn = self.http2.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
+            let conn = self
+                .http2
+                .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
             Box::pin(self.watch(Box::pin(conn), activity, |conn| conn.graceful_shutdown()))
         } else {
             let io = Guard::new(io, self.bounds, refusal);
-            let conn = self.http1.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
+            let conn = self
+                .http1
+                .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
             Box::pin(self.watch(Box::pin(conn), activity, |conn| conn.graceful_shutdown()))
         })
     }
@@ -256,7 +260,11 @@ struct Counts {
 
 impl Activity {
     fn new() -> Self {
-        Self(Arc::new(Counts { begun: Instant::now(), active: AtomicUsize::new(0), last: AtomicU64::new(0) }))
+        Self(Arc::new(Counts {
+            begun: Instant::now(),
+            active: AtomicUsize::new(0),
+            last: AtomicU64::new(0),
+        }))
     }
 
     fn enter(&self) -> Active {
@@ -308,7 +316,10 @@ where
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        CountedFuture { active: Some(self.activity.enter()), inner: self.inner.call(request) }
+        CountedFuture {
+            active: Some(self.activity.enter()),
+            inner: self.inner.call(request),
+        }
     }
 }
 
@@ -346,10 +357,7 @@ impl<B: Body> Body for CountedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         self.project().body.poll_frame(cx)
     }
 

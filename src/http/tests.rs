@@ -8,8 +8,12 @@ use super::framing::{Bounds, Guard, Refusal};
 use super::{forwarded, hygiene};
 use crate::observe::Reason;
 
-const BOUNDS: Bounds =
-    Bounds { header_bytes: 512, header_fields: 8, target_bytes: 64, header_timeout: Duration::from_secs(5) };
+const BOUNDS: Bounds = Bounds {
+    header_bytes: 512,
+    header_fields: 8,
+    target_bytes: 64,
+    header_timeout: Duration::from_secs(5),
+};
 
 /// What comes out of the guard when `input` goes in, cut into pieces of `step` bytes.
 async fn guarded(input: &[u8], step: usize) -> (Vec<u8>, Refusal) {
@@ -20,7 +24,10 @@ async fn guarded(input: &[u8], step: usize) -> (Vec<u8>, Refusal) {
     let writer = async move {
         for piece in pieces {
             // The guard stops reading once it refused.
-            if tokio::time::timeout(Duration::from_millis(50), caller.write_all(&piece)).await.is_err() {
+            if tokio::time::timeout(Duration::from_millis(50), caller.write_all(&piece))
+                .await
+                .is_err()
+            {
                 break;
             }
             tokio::task::yield_now().await;
@@ -50,7 +57,9 @@ fn refused(refusal: &Refusal) -> Option<Reason> {
         .body(())
         .expect("valid")
         .into_parts();
-    refusal.of(&parts).or(refusal.is_of_body().then_some(Reason::BodyMalformed))
+    refusal
+        .of(&parts)
+        .or(refusal.is_of_body().then_some(Reason::BodyMalformed))
 }
 
 async fn passes(input: &str) {
@@ -67,8 +76,14 @@ async fn refuses(input: &str, reason: Reason) {
         assert_eq!(refused(&refusal), Some(reason), "step {step}: {input:?}");
         if reason != Reason::BodyMalformed {
             let text = String::from_utf8_lossy(&out);
-            assert!(text.contains("host: refused"), "step {step}: hyper gets the harmless head: {text:?}");
-            assert!(!text.contains("/evil"), "step {step}: nothing of the refused head gets through: {text:?}");
+            assert!(
+                text.contains("host: refused"),
+                "step {step}: hyper gets the harmless head: {text:?}"
+            );
+            assert!(
+                !text.contains("/evil"),
+                "step {step}: nothing of the refused head gets through: {text:?}"
+            );
         }
     }
 }
@@ -78,7 +93,8 @@ async fn clean_messages_pass_untouched_however_they_are_cut() {
     passes("GET /a HTTP/1.1\r\nHost: a\r\n\r\n").await;
     passes("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").await;
     passes("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n").await;
-    passes("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\nA;x=1\r\n0123456789\r\n0\r\nT: 1\r\n\r\n").await;
+    passes("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\nA;x=1\r\n0123456789\r\n0\r\nT: 1\r\n\r\n")
+        .await;
 }
 
 #[tokio::test]
@@ -93,16 +109,46 @@ async fn the_next_head_is_found_behind_every_kind_of_body() {
 #[tokio::test]
 async fn what_two_readers_could_read_differently_is_refused() {
     let cases = [
-        ("both lengths", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"),
-        ("both, the other way", "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"),
-        ("equal lengths twice", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n"),
-        ("list of lengths", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\n"),
-        ("signed length", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\n"),
-        ("empty length", "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n"),
-        ("coding list", "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
-        ("coding twice", "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"),
-        ("unknown coding", "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n"),
-        ("coding in 1.0", "POST /evil HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        (
+            "both lengths",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ),
+        (
+            "both, the other way",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+        ),
+        (
+            "equal lengths twice",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
+        ),
+        (
+            "list of lengths",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\n",
+        ),
+        (
+            "signed length",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\n",
+        ),
+        (
+            "empty length",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n",
+        ),
+        (
+            "coding list",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        ),
+        (
+            "coding twice",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ),
+        (
+            "unknown coding",
+            "POST /evil HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n",
+        ),
+        (
+            "coding in 1.0",
+            "POST /evil HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ),
         ("folded line", "GET /evil HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\n"),
         ("bare line feed", "GET /evil HTTP/1.1\nHost: a\n\n"),
         ("one bare line feed", "GET /evil HTTP/1.1\r\nHost: a\nX: 1\r\n\r\n"),
@@ -126,7 +172,13 @@ async fn what_two_readers_could_read_differently_is_refused() {
 
 #[tokio::test]
 async fn broken_chunks_end_the_body() {
-    for chunks in ["x\r\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "-5\r\n", "5 \r\nhello\r\n0\r\n\r\n"] {
+    for chunks in [
+        "x\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhelloX\r\n0\r\n\r\n",
+        "5\nhello\r\n0\r\n\r\n",
+        "-5\r\n",
+        "5 \r\nhello\r\n0\r\n\r\n",
+    ] {
         let input = format!("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
         refuses(&input, Reason::BodyMalformed).await;
     }
@@ -160,12 +212,18 @@ async fn a_head_that_does_not_come_is_refused_in_time() {
     for begin in ["", "GET /ev", "GET /evil HTTP/1.1\r\nHost: a\r\n"] {
         let (mut caller, ours) = duplex(64);
         let refusal = Refusal::default();
-        let bounds = Bounds { header_timeout: Duration::from_millis(50), ..BOUNDS };
+        let bounds = Bounds {
+            header_timeout: Duration::from_millis(50),
+            ..BOUNDS
+        };
         let mut guard = Guard::new(ours, bounds, refusal.clone());
         caller.write_all(begin.as_bytes()).await.expect("room");
         let mut buffer = [0; 200];
         let count = guard.read(&mut buffer).await.expect("the harmless head");
-        assert!(buffer[..count].starts_with(b"POST / HTTP/1.1\r\nhost: refused"), "{begin:?}");
+        assert!(
+            buffer[..count].starts_with(b"POST / HTTP/1.1\r\nhost: refused"),
+            "{begin:?}"
+        );
         assert_eq!(refused(&refusal), Some(Reason::HeaderTimeout), "{begin:?}");
     }
 }
@@ -180,9 +238,16 @@ fn head(method: &str, uri: &str, fields: &[(&str, &str)]) -> request::Parts {
 
 #[test]
 fn hygiene_refuses_what_nobody_honest_sends() {
-    let bounds = hygiene::Bounds { fields: 3, target_bytes: 16 };
+    let bounds = hygiene::Bounds {
+        fields: 3,
+        target_bytes: 16,
+    };
     let check = |method: &str, uri: &str, fields: &[(&str, &str)], expected: Result<(), hygiene::Error>| {
-        assert_eq!(hygiene::check(&head(method, uri, fields), bounds), expected, "{method} {uri} {fields:?}");
+        assert_eq!(
+            hygiene::check(&head(method, uri, fields), bounds),
+            expected,
+            "{method} {uri} {fields:?}"
+        );
     };
     use hygiene::Error;
     check("POST", "/a", &[("host", "a.example")], Ok(()));
@@ -207,9 +272,19 @@ fn hygiene_refuses_what_nobody_honest_sends() {
     check("POST", "/a\u{e9}", &[("host", "a")], Err(Error::Target));
     check("POST", "/a?\u{e9}", &[("host", "a")], Err(Error::Target));
     check("POST", "/a\\b", &[("host", "a")], Err(Error::Target));
-    check("POST", "/a", &[("host", "a"), ("content_length", "1")], Err(Error::Field));
+    check(
+        "POST",
+        "/a",
+        &[("host", "a"), ("content_length", "1")],
+        Err(Error::Field),
+    );
     check("POST", "/a", &[("host", "a"), ("x", "1"), ("x", "2")], Ok(()));
-    check("POST", "/a", &[("host", "a"), ("x", "1"), ("x", "2"), ("y", "")], Err(Error::TooManyFields));
+    check(
+        "POST",
+        "/a",
+        &[("host", "a"), ("x", "1"), ("x", "2"), ("y", "")],
+        Err(Error::TooManyFields),
+    );
     check("POST", "/2345?7890123456", &[("host", "a")], Ok(()));
     check("POST", "/2345?78901234567", &[("host", "a")], Err(Error::TargetTooLong));
 }
@@ -249,17 +324,32 @@ fn forwarded_headers_lose_the_connection_and_whoever_poses() {
 fn the_asked_version_is_one_or_none() {
     let check = |uri: &str, fields: &[(&str, &str)], expected: Result<Option<&str>, hygiene::Error>| {
         let found = hygiene::asked_version(&head("POST", uri, fields));
-        assert_eq!(found, expected.map(|version| version.map(str::to_owned)), "{uri} {fields:?}");
+        assert_eq!(
+            found,
+            expected.map(|version| version.map(str::to_owned)),
+            "{uri} {fields:?}"
+        );
     };
     check("/", &[], Ok(None));
     check("/", &[("a2a-version", "1.0")], Ok(Some("1.0")));
     check("/", &[("a2a-version", "1.0.1")], Ok(Some("1.0")));
     check("/?A2A-Version=1.0", &[], Ok(Some("1.0")));
     check("/?a=b&a2a-version=1.0", &[("a2a-version", "1.0.3")], Ok(Some("1.0")));
-    check("/?A2A-Version=0.3", &[("a2a-version", "1.0")], Err(hygiene::Error::Version));
-    check("/", &[("a2a-version", "1.0"), ("a2a-version", "0.3")], Err(hygiene::Error::Version));
+    check(
+        "/?A2A-Version=0.3",
+        &[("a2a-version", "1.0")],
+        Err(hygiene::Error::Version),
+    );
+    check(
+        "/",
+        &[("a2a-version", "1.0"), ("a2a-version", "0.3")],
+        Err(hygiene::Error::Version),
+    );
     check("/?A2A-Version=", &[], Ok(None));
-    assert_eq!(hygiene::forwarded_query("a=b&A2A-Version=1.0&c"), Some("a=b&c".to_owned()));
+    assert_eq!(
+        hygiene::forwarded_query("a=b&A2A-Version=1.0&c"),
+        Some("a=b&c".to_owned())
+    );
     assert_eq!(hygiene::forwarded_query("a2a-version=1.0"), None);
 }
 

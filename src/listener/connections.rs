@@ -43,9 +43,7 @@ pub enum Rejected {
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::PerAddress => {
-                "its address holds as many connections as limits.connections_per_address allows"
-            }
+            Self::PerAddress => "its address holds as many connections as limits.connections_per_address allows",
             Self::All => "the gateway holds as many connections as limits.connections allows",
         })
     }

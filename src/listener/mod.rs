@@ -55,10 +55,7 @@ fn hint(source: &io::Error) -> &'static str {
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     #[error("connection from {address} refused: {rejected}")]
-    Limit {
-        address: SocketAddr,
-        rejected: Rejected,
-    },
+    Limit { address: SocketAddr, rejected: Rejected },
     #[error("cannot accept a connection")]
     Accept(#[source] io::Error),
 }
@@ -88,11 +85,7 @@ pub fn bind(listener: &config::Listener, connections: Arc<Connections>) -> Resul
 }
 
 /// The same for an address that is not one of the configured listeners. To be called inside a tokio runtime.
-pub fn bind_address(
-    name: &str,
-    address: SocketAddr,
-    connections: Arc<Connections>,
-) -> Result<Bound, Error> {
+pub fn bind_address(name: &str, address: SocketAddr, connections: Arc<Connections>) -> Result<Bound, Error> {
     let fail = |source| Error::Bind {
         name: name.to_owned(),
         address,
@@ -111,11 +104,7 @@ pub fn bind_address(
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // A restarted gateway must not wait for connections of its predecessor in TIME_WAIT.
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -166,11 +155,7 @@ impl Bound {
             Ok(slot) => {
                 // Without it a small answer waits up to 40 ms for the peer's delayed ACK.
                 stream.set_nodelay(true).map_err(Refused::Accept)?;
-                Ok(Accepted {
-                    stream,
-                    address,
-                    slot,
-                })
+                Ok(Accepted { stream, address, slot })
             }
             Err(rejected) => {
                 // A reset leaves nothing behind: closing in order would keep each refused connection in TIME_WAIT here.

@@ -43,14 +43,8 @@ fn the_limit_of_an_address_admits_the_last_and_rejects_the_next() {
         slots.push(connections.admit(ip("2001:db8::1")).unwrap());
     }
     // Another address of the same /64.
-    assert_eq!(
-        connections.admit(ip("2001:db8::2")).err(),
-        Some(Rejected::PerAddress)
-    );
-    assert!(
-        connections.admit(ip("192.0.2.1")).is_ok(),
-        "others are not affected"
-    );
+    assert_eq!(connections.admit(ip("2001:db8::2")).err(), Some(Rejected::PerAddress));
+    assert!(connections.admit(ip("192.0.2.1")).is_ok(), "others are not affected");
     assert_eq!(connections.open(), 3);
 }
 
@@ -59,26 +53,16 @@ fn the_limit_of_all_admits_the_last_and_rejects_the_next() {
     let connections = Connections::with_limits(2, 2);
     let _first = connections.admit(ip("192.0.2.1")).unwrap();
     let _second = connections.admit(ip("192.0.2.2")).unwrap();
-    assert_eq!(
-        connections.admit(ip("192.0.2.3")).err(),
-        Some(Rejected::All)
-    );
+    assert_eq!(connections.admit(ip("192.0.2.3")).err(), Some(Rejected::All));
     assert_eq!(connections.open(), 2);
-    assert_eq!(
-        connections.sources(),
-        2,
-        "a rejected source leaves no entry"
-    );
+    assert_eq!(connections.sources(), 2, "a rejected source leaves no entry");
 }
 
 #[test]
 fn the_narrow_limit_is_asked_first() {
     let connections = Connections::with_limits(1, 1);
     let _slot = connections.admit(ip("192.0.2.1")).unwrap();
-    assert_eq!(
-        connections.admit(ip("192.0.2.1")).err(),
-        Some(Rejected::PerAddress)
-    );
+    assert_eq!(connections.admit(ip("192.0.2.1")).err(), Some(Rejected::PerAddress));
 }
 
 #[test]
@@ -101,10 +85,7 @@ fn new_limits_hold_for_connections_to_come() {
     connections.change_limits(1, 5);
     assert_eq!(connections.open(), 2, "open connections stay");
     drop(first);
-    assert_eq!(
-        connections.admit(ip("192.0.2.1")).err(),
-        Some(Rejected::All)
-    );
+    assert_eq!(connections.admit(ip("192.0.2.1")).err(), Some(Rejected::All));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder,
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
 };
 
 use crate::a2a::Operation;
@@ -40,29 +40,59 @@ pub const BUILD_INFO: &str = "a2a_gateway_build_info";
 /// Every metric: its name and what it tells. The table in `deploy/README.md` repeats it, and a test compares.
 pub const HELP: &[(&str, &str)] = &[
     (CALLS, "Calls by agent, operation and outcome."),
-    (CALL_DURATION, "From the request head to the last byte of the answer; streams not included."),
-    (FIRST_EVENT, "From the request head to the first stream event passed on."),
+    (
+        CALL_DURATION,
+        "From the request head to the last byte of the answer; streams not included.",
+    ),
+    (
+        FIRST_EVENT,
+        "From the request head to the first stream event passed on.",
+    ),
     (OPEN_STREAMS, "Event streams open at this moment."),
     (STREAM_EVENTS, "Stream events passed on."),
     (REJECTS, "Answers that the gateway made itself, by reason and fault."),
     (CONNECTIONS_OPEN, "Downstream connections open at this moment."),
     (CONNECTIONS, "Downstream connections accepted."),
-    (CONNECTIONS_REFUSED, "Downstream connections closed at once, by the limit that was reached."),
+    (
+        CONNECTIONS_REFUSED,
+        "Downstream connections closed at once, by the limit that was reached.",
+    ),
     (TLS_FAILURES, "TLS handshakes that failed, by reason."),
-    (CERTIFICATE_EXPIRY, "When the listener's certificate that expires first does, in seconds since 1970."),
+    (
+        CERTIFICATE_EXPIRY,
+        "When the listener's certificate that expires first does, in seconds since 1970.",
+    ),
     (RELOADS, "Reloads of certificates and keys, by result."),
-    (AGENT_READY, "1 when the agent's card and security requirement are known."),
-    (UPSTREAM_CONNECTIONS, "Connections opened to agents; far below the calls when reuse works."),
+    (
+        AGENT_READY,
+        "1 when the agent's card and security requirement are known.",
+    ),
+    (
+        UPSTREAM_CONNECTIONS,
+        "Connections opened to agents; far below the calls when reuse works.",
+    ),
     (UPSTREAM_FAILURES, "Failed exchanges with agents, by reason."),
-    (UPSTREAM_RETRIES, "Exchanges that were tried again because nothing can have happened upstream."),
-    (OWNER_CONFLICTS, "Task ids that an endpoint returned although another endpoint owns them."),
+    (
+        UPSTREAM_RETRIES,
+        "Exchanges that were tried again because nothing can have happened upstream.",
+    ),
+    (
+        OWNER_CONFLICTS,
+        "Task ids that an endpoint returned although another endpoint owns them.",
+    ),
     (TASKS, "Task records held."),
     (CONTEXTS, "Context records held."),
-    (EVICTIONS, "Task records dropped at capacity, by whether the task was finished."),
+    (
+        EVICTIONS,
+        "Task records dropped at capacity, by whether the task was finished.",
+    ),
     (JOURNAL_BYTES, "Size of the embedded store's journal."),
     (STORE_DEGRADED, "1 while the embedded store cannot be written."),
     (STORE_WRITE_ERRORS, "Failed writes of the embedded store."),
-    (ACCESS_LINES_DROPPED, "Access records lost because the log could not be written fast enough."),
+    (
+        ACCESS_LINES_DROPPED,
+        "Access records lost because the log could not be written fast enough.",
+    ),
     (BUILD_INFO, "Always 1; the version stands in the label."),
 ];
 
@@ -105,9 +135,7 @@ impl Metrics {
         let rejects_by_reason = make.counters(REJECTS, &["reason", "fault"])?;
         let rejects = Reason::ALL
             .iter()
-            .map(|reason| {
-                rejects_by_reason.with_label_values(&[reason.as_str(), reason.fault().as_str()])
-            })
+            .map(|reason| rejects_by_reason.with_label_values(&[reason.as_str(), reason.fault().as_str()]))
             .collect();
         let evictions = make.gauges(EVICTIONS, &["state"])?;
         let build: Gauge = make
@@ -139,9 +167,7 @@ impl Metrics {
             journal_bytes: make.gauge(JOURNAL_BYTES)?,
             store_degraded: make.gauge(STORE_DEGRADED)?,
             store_write_errors: make.gauge(STORE_WRITE_ERRORS)?,
-            access_lines_dropped: make
-                .counters(ACCESS_LINES_DROPPED, &[])?
-                .with_label_values::<&str>(&[]),
+            access_lines_dropped: make.counters(ACCESS_LINES_DROPPED, &[])?.with_label_values::<&str>(&[]),
             registry,
         })
     }
@@ -199,7 +225,9 @@ impl AgentMetrics {
         let label = operation.map_or("none", Operation::as_str);
         if let Some(slot) = self.calls.get(place * OUTCOMES + outcome_index(outcome)) {
             slot.get_or_init(|| {
-                self.metrics.calls.with_label_values(&[&*self.name, label, outcome.as_str()])
+                self.metrics
+                    .calls
+                    .with_label_values(&[&*self.name, label, outcome.as_str()])
             })
             .inc();
         }
@@ -235,8 +263,7 @@ fn outcome_index(outcome: Outcome) -> usize {
 
 /// From half a millisecond, which loopback agents reach, to five minutes, which blocking sends reach.
 const BUCKETS: &[f64] = &[
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
-    300.0,
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
 struct Maker<'a>(&'a Registry);
@@ -273,5 +300,7 @@ impl Maker<'_> {
 }
 
 fn help(name: &str) -> &'static str {
-    HELP.iter().find(|(known, _)| *known == name).map_or("", |(_, help)| help)
+    HELP.iter()
+        .find(|(known, _)| *known == name)
+        .map_or("", |(_, help)| help)
 }

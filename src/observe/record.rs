@@ -54,12 +54,7 @@ pub struct Record {
 }
 
 impl Record {
-    pub fn begin(
-        observer: &Arc<Observer>,
-        listener: &Arc<str>,
-        address: IpAddr,
-        method: http::Method,
-    ) -> Box<Self> {
+    pub fn begin(observer: &Arc<Observer>, listener: &Arc<str>, address: IpAddr, method: http::Method) -> Box<Self> {
         Box::new(Self {
             observer: observer.clone(),
             started: Instant::now(),
@@ -120,7 +115,9 @@ impl Drop for Record {
         if let Outcome::Rejected(reason) = self.outcome {
             self.observer.metrics.rejected(reason);
         }
-        let Some((log, format)) = &self.observer.access else { return };
+        let Some((log, format)) = &self.observer.access else {
+            return;
+        };
         let line = Line::of(self, elapsed);
         let kept = log.line(|out| match format {
             LogFormat::Json => line.json(out),
@@ -152,8 +149,7 @@ impl RequestId {
     }
 
     pub fn header(&self) -> http::HeaderValue {
-        http::HeaderValue::from_bytes(&self.0)
-            .unwrap_or_else(|_| http::HeaderValue::from_static("-"))
+        http::HeaderValue::from_bytes(&self.0).unwrap_or_else(|_| http::HeaderValue::from_static("-"))
     }
 }
 
@@ -230,10 +226,15 @@ impl<'a> Line<'a> {
 
     /// `time access key=value …`; texts that a caller could compose stand as JSON strings.
     fn text(&self, out: &mut Vec<u8>) {
-        let Ok(serde_json::Value::Object(members)) = serde_json::to_value(self) else { return };
+        let Ok(serde_json::Value::Object(members)) = serde_json::to_value(self) else {
+            return;
+        };
         out.extend_from_slice(self.time.as_bytes());
         out.extend_from_slice(b" access");
-        for (name, value) in members.iter().filter(|(name, _)| !matches!(name.as_str(), "time" | "kind")) {
+        for (name, value) in members
+            .iter()
+            .filter(|(name, _)| !matches!(name.as_str(), "time" | "kind"))
+        {
             out.push(b' ');
             out.extend_from_slice(name.as_bytes());
             out.push(b'=');
@@ -250,11 +251,18 @@ impl<'a> Line<'a> {
 fn method(method: &http::Method) -> &str {
     use http::Method;
     let served = [Method::GET, Method::HEAD, Method::POST, Method::DELETE, Method::OPTIONS];
-    if served.contains(method) { method.as_str() } else { "other" }
+    if served.contains(method) {
+        method.as_str()
+    } else {
+        "other"
+    }
 }
 
 fn is_plain(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'='))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'='))
 }
 
 fn shortened(text: &str) -> &str {

@@ -43,7 +43,9 @@ pub async fn read(
 /// JSON-RPC keeps `application/json` in every generation (A2A 1.0 §9.1); a coded body could not be read on the way.
 fn is_json(parts: &request::Parts) -> bool {
     let mut types = parts.headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(first), None) = (types.next(), types.next()) else { return false };
+    let (Some(first), None) = (types.next(), types.next()) else {
+        return false;
+    };
     let essence = first.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
         && parts

@@ -175,15 +175,9 @@ where
 impl<C: Clock + Clone> Rule<C> {
     fn new(rule: &config::RateLimit, max_keys: usize, clock: &C) -> Self {
         let (policy, bound) = match rule.bound {
-            LimitBound::Rate {
-                count,
-                period,
-                burst,
-            } => (
+            LimitBound::Rate { count, period, burst } => (
                 Policy::rate(&rule.name, count, period),
-                Bound::Rate(Box::new(Buckets::new(
-                    count, period, burst, max_keys, clock,
-                ))),
+                Bound::Rate(Box::new(Buckets::new(count, period, burst, max_keys, clock))),
             ),
             LimitBound::Concurrent(limit) => (
                 Policy::concurrent(&rule.name, limit),
@@ -249,9 +243,7 @@ impl<C: Clock> Rule<C> {
 
     fn key(&self, principal: &Arc<str>, address: IpAddr) -> Key {
         match self.per {
-            LimitKey::Principal if &**principal != ANONYMOUS => {
-                Key::Principal(Arc::clone(principal))
-            }
+            LimitKey::Principal if &**principal != ANONYMOUS => Key::Principal(Arc::clone(principal)),
             LimitKey::Principal | LimitKey::Address => Key::Address(subscriber(address)),
             LimitKey::Agent => Key::Agent,
         }
@@ -262,8 +254,6 @@ impl<C: Clock> Rule<C> {
 fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
-            address.to_bits() & !u128::from(u64::MAX),
-        )),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
     }
 }

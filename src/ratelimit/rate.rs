@@ -66,9 +66,7 @@ impl<C: Clock> Buckets<C> {
             states: DashMap::with_hasher(RandomState::new()),
             count: AtomicUsize::new(0),
             strangers: InMemoryState::default(),
-            principals: (0..OVERFLOW_BUCKETS)
-                .map(|_| InMemoryState::default())
-                .collect(),
+            principals: (0..OVERFLOW_BUCKETS).map(|_| InMemoryState::default()).collect(),
             hasher: RandomState::new(),
         });
         Self {
@@ -146,9 +144,7 @@ impl StateStore for Handle {
             return state.measure_and_replace(&NotKeyed::NonKey, f);
         }
         if store.is_full() {
-            return store
-                .shared(lookup.overflow)
-                .measure_and_replace(&NotKeyed::NonKey, f);
+            return store.shared(lookup.overflow).measure_and_replace(&NotKeyed::NonKey, f);
         }
         let state = match store.states.entry(lookup.key.clone()) {
             Entry::Occupied(entry) => entry.into_ref(),

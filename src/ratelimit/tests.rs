@@ -57,16 +57,13 @@ impl Fixture {
     }
 
     fn call(&self, slot: &mut Slot, principal: &str, operation: Operation) -> Result<(), Limited> {
-        self.limiter
-            .admit_call(slot, &Arc::from(principal), HERE, operation)
+        self.limiter.admit_call(slot, &Arc::from(principal), HERE, operation)
     }
 
     /// How many requests are admitted before the first refusal; each ends at once.
     fn admitted(&self, principal: &str, address: impl Into<IpAddr>) -> usize {
         let address = address.into();
-        (0..1000)
-            .take_while(|_| self.admit(principal, address).is_ok())
-            .count()
+        (0..1000).take_while(|_| self.admit(principal, address).is_ok()).count()
     }
 
     fn keys(&self) -> usize {
@@ -131,11 +128,7 @@ fn addresses_are_told_apart_by_subscriber() {
         let fixture = limiter(&[rate("calls", LimitKey::Address, 60, 1)], 10);
         assert_eq!(fixture.admitted("ann", first), 1);
         let left = usize::from(!same);
-        assert_eq!(
-            fixture.admitted("bob", second),
-            left,
-            "{first} and {second}"
-        );
+        assert_eq!(fixture.admitted("bob", second), left, "{first} and {second}");
     };
     check(v4(1), v4(1), true);
     check(v4(1), v4(2), false);
@@ -151,11 +144,7 @@ fn anonymous_callers_are_told_apart_by_address() {
     assert_eq!(fixture.admitted(ANONYMOUS, v4(1)), 2);
     assert_eq!(fixture.admitted(ANONYMOUS, v4(2)), 2);
     assert_eq!(fixture.admitted("ann", v4(1)), 2);
-    assert_eq!(
-        fixture.admitted("ann", v4(2)),
-        0,
-        "a principal is the same everywhere"
-    );
+    assert_eq!(fixture.admitted("ann", v4(2)), 0, "a principal is the same everywhere");
 }
 
 #[test]
@@ -242,10 +231,7 @@ fn a_call_that_cannot_run_costs_no_token() {
         assert_eq!(&*fixture.admit("ann", HERE).unwrap_err().rule, "one");
     }
     drop(held);
-    assert!(
-        fixture.admit("ann", HERE).is_ok(),
-        "one of two tokens is left"
-    );
+    assert!(fixture.admit("ann", HERE).is_ok(), "one of two tokens is left");
 }
 
 #[test]
@@ -258,9 +244,7 @@ fn rules_for_operations_are_asked_after_the_body() {
     let mut slot = fixture.admit("ann", HERE).unwrap();
     assert!(fixture.call(&mut slot, "ann", Operation::Get).is_ok());
     assert!(fixture.call(&mut slot, "ann", Operation::Send).is_ok());
-    let limited = fixture
-        .call(&mut slot, "ann", Operation::Stream)
-        .unwrap_err();
+    let limited = fixture.call(&mut slot, "ann", Operation::Stream).unwrap_err();
     assert_eq!(&*limited.rule, "sends");
     assert!(fixture.call(&mut slot, "ann", Operation::Get).is_ok());
     assert!(fixture.call(&mut slot, "bob", Operation::Send).is_ok());
@@ -292,18 +276,10 @@ fn open_streams_of_some_operations_leave_others_alone() {
     };
     let fixture = limiter(&[rule], 10);
     let mut first = fixture.admit("ann", HERE).unwrap();
-    assert!(
-        fixture
-            .call(&mut first, "ann", Operation::Subscribe)
-            .is_ok()
-    );
+    assert!(fixture.call(&mut first, "ann", Operation::Subscribe).is_ok());
     let mut second = fixture.admit("ann", HERE).unwrap();
     assert!(fixture.call(&mut second, "ann", Operation::Stream).is_ok());
-    assert!(
-        fixture
-            .call(&mut second, "ann", Operation::Subscribe)
-            .is_err()
-    );
+    assert!(fixture.call(&mut second, "ann", Operation::Subscribe).is_err());
 }
 
 #[test]
@@ -319,16 +295,10 @@ fn a_refused_call_keeps_the_slot_and_takes_nothing() {
     let mut held = fixture.admit("ann", HERE).unwrap();
     assert!(fixture.call(&mut held, "ann", Operation::Stream).is_ok());
     let mut refused = fixture.admit("bob", HERE).unwrap();
-    let limited = fixture
-        .call(&mut refused, "bob", Operation::Stream)
-        .unwrap_err();
+    let limited = fixture.call(&mut refused, "bob", Operation::Stream).unwrap_err();
     assert_eq!(&*limited.rule, "all");
     assert_eq!(refused.guards.len(), 1, "only the place of `calls`");
-    assert_eq!(
-        fixture.keys(),
-        4,
-        "ann holds three keys, bob the one of `calls`"
-    );
+    assert_eq!(fixture.keys(), 4, "ann holds three keys, bob the one of `calls`");
     drop((held, refused));
     assert_eq!(fixture.keys(), 0);
 }
@@ -340,9 +310,7 @@ fn keys_are_bounded_and_strangers_share_what_is_beyond() {
         assert_eq!(fixture.admitted(ANONYMOUS, v4(last)), 2, "address {last}");
     }
     assert_eq!(fixture.keys(), 3);
-    let flood: usize = (4..1000)
-        .map(|last| fixture.admitted(ANONYMOUS, v4(last)))
-        .sum();
+    let flood: usize = (4..1000).map(|last| fixture.admitted(ANONYMOUS, v4(last))).sum();
     assert_eq!(flood, 2, "one budget for all of them");
     assert_eq!(fixture.keys(), 3, "the bound holds");
 }
@@ -359,11 +327,7 @@ fn a_flood_of_addresses_leaves_known_keys_and_principals_alone() {
         1,
         "an address with an entry has its own budget"
     );
-    assert_eq!(
-        fixture.admitted(ANONYMOUS, v4(2000)),
-        0,
-        "a stranger has not"
-    );
+    assert_eq!(fixture.admitted(ANONYMOUS, v4(2000)), 0, "a stranger has not");
     assert_eq!(
         fixture.admitted("ann", v4(2001)),
         2,
@@ -461,10 +425,7 @@ fn headers_say_which_rule_and_when() {
     let fixture = limiter(&[concurrent("at-once", LimitKey::Agent, 1)], 10);
     let _held = fixture.admit("ann", HERE).unwrap();
     let limited = fixture.admit("ann", HERE).unwrap_err();
-    assert_eq!(
-        limited.policy_header(),
-        "\"at-once\";q=1;qu=\"concurrent-requests\""
-    );
+    assert_eq!(limited.policy_header(), "\"at-once\";q=1;qu=\"concurrent-requests\"");
     assert_eq!(limited.state_header(), "\"at-once\";r=0");
     assert_eq!(limited.retry_after_header(), "1");
 }

@@ -37,9 +37,12 @@ pub fn check<'a>(bytes: &'a [u8], call: &Call, limits: json::Limits) -> Result<A
         Reason::UpstreamBadAnswer
     })?;
     // Success without `result` is how some agents answer a deleted push configuration.
-    let says_something =
-        answer.has_result || answer.error.is_some() || call.operation == Operation::PushDelete;
-    if says_something && answer.answers(&call.id) { Ok(answer) } else { Err(Reason::UpstreamBadAnswer) }
+    let says_something = answer.has_result || answer.error.is_some() || call.operation == Operation::PushDelete;
+    if says_something && answer.answers(&call.id) {
+        Ok(answer)
+    } else {
+        Err(Reason::UpstreamBadAnswer)
+    }
 }
 
 /// The head that the caller gets with it.
@@ -47,7 +50,9 @@ pub fn head(parts: &response::Parts, streams: bool) -> (StatusCode, http::Header
     let mut headers = hygiene::answered(&parts.headers);
     if streams {
         // Proxies in between must not collect events, nor keep them.
-        headers.entry(header::CACHE_CONTROL).or_insert(http::HeaderValue::from_static("no-cache"));
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(http::HeaderValue::from_static("no-cache"));
         headers.insert("x-accel-buffering", http::HeaderValue::from_static("no"));
     }
     (parts.status, headers)

@@ -40,7 +40,10 @@ enum Kind {
 impl Body {
     /// `outcome` is what the record says once the bytes were taken.
     pub fn whole(bytes: Bytes, outcome: Outcome, held: Held) -> Self {
-        let mut body = Self { kind: Kind::Whole { bytes, outcome }, held: Some(held) };
+        let mut body = Self {
+            kind: Kind::Whole { bytes, outcome },
+            held: Some(held),
+        };
         if body.is_empty() {
             body.finish(outcome);
         }
@@ -49,7 +52,10 @@ impl Body {
 
     pub fn stream(stream: Box<EventStream>, mut held: Held) -> Self {
         held.record.opens_stream();
-        Self { kind: Kind::Stream(stream), held: Some(held) }
+        Self {
+            kind: Kind::Stream(stream),
+            held: Some(held),
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -88,7 +94,9 @@ impl http_body::Body for Body {
                 Poll::Ready(Some(Ok(Frame::data(piece))))
             }
             Kind::Stream(stream) => {
-                let Some(held) = &mut this.held else { return Poll::Ready(None) };
+                let Some(held) = &mut this.held else {
+                    return Poll::Ready(None);
+                };
                 match ready!(stream.poll_chunk(cx, &mut held.record)) {
                     Some(Ok(chunk)) => {
                         held.record.bytes_out += chunk.len() as u64;

@@ -19,8 +19,13 @@ pub struct Learner {
 impl Learner {
     pub fn learn(&self, revealed: &[Revealed]) {
         for one in revealed {
-            let learned =
-                self.affinity.learn(&self.metrics.name, &self.endpoint, &self.principal, self.generation, one);
+            let learned = self.affinity.learn(
+                &self.metrics.name,
+                &self.endpoint,
+                &self.principal,
+                self.generation,
+                one,
+            );
             if learned == Learned::Conflict {
                 self.metrics.owner_conflicts.inc();
                 tracing::warn!(

@@ -44,7 +44,10 @@ struct More {
 
 impl Reject {
     pub fn new(reason: Reason) -> Self {
-        Self { reason, more: Box::default() }
+        Self {
+            reason,
+            more: Box::default(),
+        }
     }
 
     pub fn with_id(mut self, id: RpcId) -> Self {
@@ -53,7 +56,9 @@ impl Reject {
     }
 
     pub fn allowing(mut self, methods: &'static str) -> Self {
-        self.more.headers.insert(header::ALLOW, HeaderValue::from_static(methods));
+        self.more
+            .headers
+            .insert(header::ALLOW, HeaderValue::from_static(methods));
         self
     }
 
@@ -70,7 +75,12 @@ impl Reject {
     }
 
     pub fn response(self, form: Form, mut held: Held) -> Response<Body> {
-        let More { headers: own_headers, details, id, explanation } = *self.more;
+        let More {
+            headers: own_headers,
+            details,
+            id,
+            explanation,
+        } = *self.more;
         let status = status(self.reason);
         let code = code(self.reason);
         let text = match explanation {
@@ -149,10 +159,9 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::OwnersDiffer
         | Reason::ExtendedCardNotConfigured
         | Reason::VersionNotSupported => StatusCode::OK,
-        Reason::AuthenticationUnavailable
-        | Reason::AgentNotReady
-        | Reason::OwnerUnavailable
-        | Reason::UpstreamBusy => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::AuthenticationUnavailable | Reason::AgentNotReady | Reason::OwnerUnavailable | Reason::UpstreamBusy => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Reason::UpstreamConnect
         | Reason::UpstreamClosed
         | Reason::UpstreamBadAnswer
@@ -307,9 +316,7 @@ fn canonical(status: StatusCode) -> &'static str {
 impl From<hygiene::Error> for Reject {
     fn from(error: hygiene::Error) -> Self {
         match error {
-            hygiene::Error::Method => {
-                Self::new(Reason::MethodNotAllowed).allowing("GET, HEAD, POST, DELETE, OPTIONS")
-            }
+            hygiene::Error::Method => Self::new(Reason::MethodNotAllowed).allowing("GET, HEAD, POST, DELETE, OPTIONS"),
             hygiene::Error::Host | hygiene::Error::Target | hygiene::Error::Field | hygiene::Error::Version => {
                 Self::new(Reason::BadHead)
             }
@@ -362,8 +369,9 @@ impl From<&parse::Error> for Reject {
                     jsonrpc::RequestErrorKind::Json(_) => Reason::ParseError,
                     jsonrpc::RequestErrorKind::Batch => Reason::Batch,
                     jsonrpc::RequestErrorKind::Notification => Reason::Notification,
-                    jsonrpc::RequestErrorKind::InvalidRequest
-                    | jsonrpc::RequestErrorKind::LookAlikeMember => Reason::InvalidRequest,
+                    jsonrpc::RequestErrorKind::InvalidRequest | jsonrpc::RequestErrorKind::LookAlikeMember => {
+                        Reason::InvalidRequest
+                    }
                     jsonrpc::RequestErrorKind::UnknownMethod => Reason::UnknownMethod,
                     jsonrpc::RequestErrorKind::InvalidParams
                     | jsonrpc::RequestErrorKind::MissingTaskId

@@ -81,14 +81,21 @@ impl EventStream {
             first_seen: false,
             saw_error: false,
             ended: None,
-            idle: settings.idle.map(|most| Idle { most, sleep: Box::pin(tokio::time::sleep(most)) }),
+            idle: settings.idle.map(|most| Idle {
+                most,
+                sleep: Box::pin(tokio::time::sleep(most)),
+            }),
             deadline: Box::pin(settings.drain.deadline_owned()),
         }
     }
 
     /// How a cleanly ended stream is recorded.
     pub fn outcome(&self) -> Outcome {
-        if self.saw_error { Outcome::AgentError } else { Outcome::Ok }
+        if self.saw_error {
+            Outcome::AgentError
+        } else {
+            Outcome::Ok
+        }
     }
 
     /// The next bytes for the caller; an error is an end that must not look like one.
@@ -130,7 +137,10 @@ impl EventStream {
         if let Some(idle) = &mut self.idle
             && idle.sleep.as_mut().poll(cx).is_ready()
         {
-            tracing::debug!(endpoint = &*self.learner.endpoint, "the agent's stream was silent for too long");
+            tracing::debug!(
+                endpoint = &*self.learner.endpoint,
+                "the agent's stream was silent for too long"
+            );
             return Poll::Ready(Some(Err(Outcome::StreamBroken)));
         }
         Poll::Pending

@@ -63,13 +63,19 @@ impl Routes {
                     self.hosts.insert(host.clone(), agent);
                 }
                 AgentRoute::Path(base) => {
-                    let rpc = RouteMatch { agent, place: Place::Rpc };
+                    let rpc = RouteMatch {
+                        agent,
+                        place: Place::Rpc,
+                    };
                     if !base.is_empty() {
                         self.paths.insert(base.clone(), rpc);
                     }
                     self.paths.insert(format!("{base}/"), rpc);
                     for path in CARD_PATHS {
-                        let card = RouteMatch { agent, place: Place::Card };
+                        let card = RouteMatch {
+                            agent,
+                            place: Place::Card,
+                        };
                         self.paths.insert(format!("{base}{path}"), card);
                     }
                     self.bases.push(base.clone());
@@ -84,8 +90,14 @@ impl Routes {
             && let Some(agent) = host().and_then(|host| self.hosts.get(&host).copied())
         {
             return match path {
-                "/" | "" => Ok(RouteMatch { agent, place: Place::Rpc }),
-                path if CARD_PATHS.contains(&path) => Ok(RouteMatch { agent, place: Place::Card }),
+                "/" | "" => Ok(RouteMatch {
+                    agent,
+                    place: Place::Rpc,
+                }),
+                path if CARD_PATHS.contains(&path) => Ok(RouteMatch {
+                    agent,
+                    place: Place::Card,
+                }),
                 _ => Err(Error::NoPlace),
             };
         }
@@ -93,8 +105,15 @@ impl Routes {
             return Ok(*found);
         }
         let below = |base: &String| {
-            !base.is_empty() && path.strip_prefix(base.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            !base.is_empty()
+                && path
+                    .strip_prefix(base.as_str())
+                    .is_some_and(|rest| rest.starts_with('/'))
         };
-        Err(if self.bases.iter().any(below) { Error::NoPlace } else { Error::NoAgent })
+        Err(if self.bases.iter().any(below) {
+            Error::NoPlace
+        } else {
+            Error::NoAgent
+        })
     }
 }

@@ -13,7 +13,10 @@ fn routes(paths: &[&str], hosts: &[&str]) -> Routes {
 
 fn check(paths: &[&str], hosts: &[&str], host: &str, path: &str, expected: Result<(usize, Place), Error>) {
     let found = routes(paths, hosts).select(path, || Some(host.to_owned()));
-    let expected = expected.map(|(agent, place)| RouteMatch { agent: AgentIndex(agent), place });
+    let expected = expected.map(|(agent, place)| RouteMatch {
+        agent: AgentIndex(agent),
+        place,
+    });
     assert_eq!(found, expected, "{host} {path} over {paths:?} {hosts:?}");
 }
 
@@ -22,8 +25,20 @@ fn paths_select_the_agent_and_the_place() {
     let paths = ["/agents/maps", "/agents/maps/deep", ""];
     check(&paths, &[], "x", "/agents/maps", Ok((0, Place::Rpc)));
     check(&paths, &[], "x", "/agents/maps/", Ok((0, Place::Rpc)));
-    check(&paths, &[], "x", "/agents/maps/.well-known/agent-card.json", Ok((0, Place::Card)));
-    check(&paths, &[], "x", "/agents/maps/.well-known/agent.json", Ok((0, Place::Card)));
+    check(
+        &paths,
+        &[],
+        "x",
+        "/agents/maps/.well-known/agent-card.json",
+        Ok((0, Place::Card)),
+    );
+    check(
+        &paths,
+        &[],
+        "x",
+        "/agents/maps/.well-known/agent.json",
+        Ok((0, Place::Card)),
+    );
     check(&paths, &[], "x", "/agents/maps/deep", Ok((1, Place::Rpc)));
     check(&paths, &[], "x", "/", Ok((2, Place::Rpc)));
     check(&paths, &[], "x", "/.well-known/agent-card.json", Ok((2, Place::Card)));
@@ -43,7 +58,13 @@ fn what_is_no_place_is_refused() {
 fn hosts_come_before_paths() {
     let (paths, hosts) = (["/agents/maps"], ["maps.example.com"]);
     check(&paths, &hosts, "maps.example.com", "/", Ok((1, Place::Rpc)));
-    check(&paths, &hosts, "maps.example.com", "/.well-known/agent-card.json", Ok((1, Place::Card)));
+    check(
+        &paths,
+        &hosts,
+        "maps.example.com",
+        "/.well-known/agent-card.json",
+        Ok((1, Place::Card)),
+    );
     check(&paths, &hosts, "maps.example.com", "/agents/maps", Err(Error::NoPlace));
     check(&paths, &hosts, "other.example.com", "/agents/maps", Ok((0, Place::Rpc)));
 }

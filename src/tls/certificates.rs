@@ -46,12 +46,8 @@ pub(super) fn parse_chain(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, 
 
 pub(super) fn broken_pem(error: &pem::Error) -> &'static str {
     match error {
-        pem::Error::MissingSectionEnd { .. } => {
-            "is not PEM: a section has no END line, the file may be cut off"
-        }
-        pem::Error::IllegalSectionStart { .. } => {
-            "is not PEM: a BEGIN line is not on a line of its own"
-        }
+        pem::Error::MissingSectionEnd { .. } => "is not PEM: a section has no END line, the file may be cut off",
+        pem::Error::IllegalSectionStart { .. } => "is not PEM: a BEGIN line is not on a line of its own",
         pem::Error::Base64Decode(_) => "is not PEM: a section is not base64",
         pem::Error::NoItemsFound => "holds no PEM section of the kind wanted",
         pem::Error::Io(_) | pem::Error::SectionTooLarge | _ => "is not PEM",
@@ -60,14 +56,8 @@ pub(super) fn broken_pem(error: &pem::Error) -> &'static str {
 
 fn parse_key(bytes: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
     PrivateKeyDer::from_pem_slice(bytes).map_err(|error| {
-        let encrypted = [
-            &b"BEGIN ENCRYPTED PRIVATE KEY"[..],
-            b"Proc-Type: 4,ENCRYPTED",
-        ];
-        if encrypted
-            .iter()
-            .any(|mark| memchr::memmem::find(bytes, mark).is_some())
-        {
+        let encrypted = [&b"BEGIN ENCRYPTED PRIVATE KEY"[..], b"Proc-Type: 4,ENCRYPTED"];
+        if encrypted.iter().any(|mark| memchr::memmem::find(bytes, mark).is_some()) {
             return "is encrypted: give the key without a passphrase, readable only by the gateway";
         }
         if matches!(error, pem::Error::NoItemsFound) {
@@ -92,8 +82,7 @@ pub(super) fn load_pair(
     let (Some(chain), Some(key)) = (chain, key) else {
         return Err(problems);
     };
-    let (names, not_after) =
-        names_and_expiry(&chain).map_err(|cause| vec![(Blame::Certificate, cause)])?;
+    let (names, not_after) = names_and_expiry(&chain).map_err(|cause| vec![(Blame::Certificate, cause)])?;
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "all that is left of rustls' errors says that the key cannot be loaded"
@@ -133,9 +122,9 @@ fn names_and_expiry(chain: &[CertificateDer<'_>]) -> Result<(Vec<String>, i64), 
             .map_err(|_| format!("certificate {} of the chain is not X.509", index + 1))?;
         not_after = not_after.min(parsed.validity().not_after.timestamp());
         if index == 0 {
-            let alternatives = parsed.subject_alternative_name().map_err(|_| {
-                "the subject alternative names of its first certificate are malformed".to_owned()
-            })?;
+            let alternatives = parsed
+                .subject_alternative_name()
+                .map_err(|_| "the subject alternative names of its first certificate are malformed".to_owned())?;
             for name in alternatives.iter().flat_map(|san| &san.value.general_names) {
                 if let GeneralName::DNSName(name) = name {
                     names.push(normalise(name));
@@ -199,12 +188,7 @@ impl ResolvesServerCert for ByName {
         let chosen = named.and_then(|certificates| {
             certificates
                 .iter()
-                .find(|certified| {
-                    certified
-                        .key
-                        .choose_scheme(hello.signature_schemes())
-                        .is_some()
-                })
+                .find(|certified| certified.key.choose_scheme(hello.signature_schemes()).is_some())
                 .or_else(|| certificates.first())
         });
         Some(Arc::clone(chosen.unwrap_or(&self.default)))

@@ -14,11 +14,7 @@ use crate::config::{CertificateFiles, Problem, UpstreamTls, files};
 
 /// The configuration of connections to one upstream, with a session cache of its own. Blocking: reads files.
 /// `key_prefix` is where `tls` stands in the configuration.
-pub fn client_config(
-    tls: &UpstreamTls,
-    alpn: &[&str],
-    key_prefix: &str,
-) -> Result<Arc<ClientConfig>, Vec<Problem>> {
+pub fn client_config(tls: &UpstreamTls, alpn: &[&str], key_prefix: &str) -> Result<Arc<ClientConfig>, Vec<Problem>> {
     let mut problems = Vec::new();
     let roots = match &tls.ca {
         Some(path) => own_roots(path),
@@ -60,10 +56,7 @@ pub fn client_config(
 
 /// The name to verify and to send: the configured one, else the host of the URL (an IPv6 address with or without its
 /// brackets).
-pub fn server_name(
-    tls: &UpstreamTls,
-    host: &str,
-) -> Result<ServerName<'static>, InvalidDnsNameError> {
+pub fn server_name(tls: &UpstreamTls, host: &str) -> Result<ServerName<'static>, InvalidDnsNameError> {
     let name = tls.server_name.as_deref().unwrap_or(host);
     let name = name
         .strip_prefix('[')
@@ -90,10 +83,9 @@ fn system_roots() -> Result<Arc<RootCertStore>, String> {
     // Systems carry roots that no verifier can read; the others are as good without them.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let mut cause =
-            "the system has no root certificates: install ca-certificates, or name a CA \
+        let mut cause = "the system has no root certificates: install ca-certificates, or name a CA \
                          file here"
-                .to_owned();
+            .to_owned();
         if let Some(error) = found.errors.first() {
             cause.push_str(&format!(" ({error})"));
         }
@@ -102,19 +94,13 @@ fn system_roots() -> Result<Arc<RootCertStore>, String> {
     Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(roots))))
 }
 
-fn client_certificate(
-    pair: &CertificateFiles,
-    key_prefix: &str,
-) -> Result<SingleCertAndKey, Vec<Problem>> {
+fn client_certificate(pair: &CertificateFiles, key_prefix: &str) -> Result<SingleCertAndKey, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut read = |path: &Path, name: &str| {
         files::read(path)
             .map(Zeroizing::new)
             .map_err(|error| {
-                problems.push(Problem::new(
-                    format!("{key_prefix}.client.{name}"),
-                    chain_of(&error),
-                ));
+                problems.push(Problem::new(format!("{key_prefix}.client.{name}"), chain_of(&error)));
             })
             .ok()
     };

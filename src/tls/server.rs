@@ -87,11 +87,7 @@ impl Acceptor {
     }
 
     /// The same with a clock that decides what is expired.
-    pub fn build_at(
-        tls: &ListenerTls,
-        key_prefix: &str,
-        clock: Clock,
-    ) -> Result<Self, Vec<Problem>> {
+    pub fn build_at(tls: &ListenerTls, key_prefix: &str, clock: Clock) -> Result<Self, Vec<Problem>> {
         let (files, problems) = Files::read(tls, key_prefix);
         let loaded = load(tls, key_prefix, &clock, &files, problems)?;
         Ok(Self {
@@ -106,10 +102,7 @@ impl Acceptor {
     /// Reads all files again and takes them if they are good as a whole; otherwise what was loaded stays. Tells whether
     /// anything was different. Blocking.
     pub fn reload(&self) -> Result<bool, Vec<Problem>> {
-        let _one_at_a_time = self
-            .reloading
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let (files, problems) = Files::read(&self.tls, &self.key_prefix);
         if problems.is_empty() && files.digest() == self.loaded.load().digest {
             return Ok(false);
@@ -160,10 +153,7 @@ impl Acceptor {
     }
 
     /// The verified certificate: from the handshake, or from the one that a resumed session began with.
-    fn certificate<S>(
-        &self,
-        stream: &tokio_rustls::server::TlsStream<S>,
-    ) -> Result<Option<PeerCertificate>, Error> {
+    fn certificate<S>(&self, stream: &tokio_rustls::server::TlsStream<S>) -> Result<Option<PeerCertificate>, Error> {
         let (_, connection) = stream.get_ref();
         let Some(der) = connection.peer_certificates().and_then(<[_]>::first) else {
             return Ok(None);
@@ -255,14 +245,8 @@ impl Files {
     }
 
     fn digest(&self) -> [u8; 32] {
-        let pairs = self
-            .pairs
-            .iter()
-            .flat_map(|(certificate, key)| [certificate, key]);
-        let all = pairs
-            .chain([&self.client_ca])
-            .chain(&self.client_crls)
-            .flatten();
+        let pairs = self.pairs.iter().flat_map(|(certificate, key)| [certificate, key]);
+        let all = pairs.chain([&self.client_ca]).chain(&self.client_crls).flatten();
         let mut context = digest::Context::new(&digest::SHA256);
         for content in all {
             // The length keeps two files from trading bytes unseen.
@@ -335,9 +319,7 @@ fn load(
         TlsVersion::Tls12 => &[&rustls::version::TLS13, &rustls::version::TLS12],
         TlsVersion::Tls13 => &[&rustls::version::TLS13],
     };
-    let (Some((first, others)), Some(verifier), true) =
-        (pairs.split_first(), verifier, problems.is_empty())
-    else {
+    let (Some((first, others)), Some(verifier), true) = (pairs.split_first(), verifier, problems.is_empty()) else {
         return Err(problems);
     };
     let internal = |error: rustls::Error| vec![Problem::new(key_prefix, chain_of(&error))];
@@ -457,21 +439,13 @@ impl<S> TlsStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_read(cx, buffer)
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }
 

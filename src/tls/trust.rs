@@ -57,8 +57,7 @@ impl Bundle {
             .iter()
             .enumerate()
             .map(|(index, certificate)| {
-                Authority::parse(certificate)
-                    .ok_or_else(|| format!("certificate {} is not X.509", index + 1))
+                Authority::parse(certificate).ok_or_else(|| format!("certificate {} is not X.509", index + 1))
             })
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -123,10 +122,7 @@ impl Bundle {
             );
         }
         if !signer.may_sign_lists {
-            return Err(
-                "the key usage of the CA that signed it does not allow signing revocation lists"
-                    .to_owned(),
-            );
+            return Err("the key usage of the CA that signed it does not allow signing revocation lists".to_owned());
         }
         // What handshakes cannot read (delta lists, indirect lists) fails here and not there.
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&self.roots), Arc::clone(provider))
@@ -149,20 +145,15 @@ impl Bundle {
     ) -> Result<Arc<dyn ClientCertVerifier>, String> {
         // Of two lists of one CA the verifier takes the first, and that must be the newer.
         lists.sort_by_key(|list| std::cmp::Reverse(list.this_update));
-        let builder = WebPkiClientVerifier::builder_with_provider(
-            Arc::clone(&self.roots),
-            Arc::clone(provider),
-        )
-        .with_crls(lists.into_iter().map(|list| list.der))
-        .enforce_revocation_expiration();
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::clone(&self.roots), Arc::clone(provider))
+            .with_crls(lists.into_iter().map(|list| list.der))
+            .enforce_revocation_expiration();
         let builder = if optional {
             builder.allow_unauthenticated()
         } else {
             builder
         };
-        builder
-            .build()
-            .map_err(|error| format!("cannot be used: {error}"))
+        builder.build().map_err(|error| format!("cannot be used: {error}"))
     }
 }
 
@@ -188,9 +179,7 @@ impl Authority {
         algorithms.all.iter().any(|candidate| {
             candidate.public_key_alg_id().as_ref() == algorithm
                 && candidate.signature_alg_id().as_ref() == list.signature_algorithm
-                && candidate
-                    .verify_signature(&key, list.signed, &list.signature)
-                    .is_ok()
+                && candidate.verify_signature(&key, list.signed, &list.signature).is_ok()
         })
     }
 }

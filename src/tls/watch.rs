@@ -216,9 +216,7 @@ fn look(paths: &[PathBuf], before: &[Seen]) -> Vec<Seen> {
                 Some(before) if stamp.is_some() && before.stamp == stamp => before.clone(),
                 _ => Seen {
                     stamp,
-                    content: files::read(path)
-                        .ok()
-                        .map(|content| sha256(&Zeroizing::new(content))),
+                    content: files::read(path).ok().map(|content| sha256(&Zeroizing::new(content))),
                 },
             }
         })

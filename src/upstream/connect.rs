@@ -56,12 +56,17 @@ impl Connector {
 
     /// The open stream, and whether HTTP/2 is spoken on it.
     pub async fn connect(&self, endpoint: &Endpoint, stream: bool) -> Result<(Io, bool), Error> {
-        tokio::time::timeout(self.timeout, self.open(endpoint, stream)).await.map_err(|_| Error::Timeout)?
+        tokio::time::timeout(self.timeout, self.open(endpoint, stream))
+            .await
+            .map_err(|_| Error::Timeout)?
     }
 
     async fn open(&self, endpoint: &Endpoint, stream: bool) -> Result<(Io, bool), Error> {
         let host = endpoint.uri.host().unwrap_or_default();
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
         let secure = endpoint.uri.scheme_str() == Some("https");
         let port = endpoint.uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
         let tcp = TcpStream::connect((bare, port)).await.map_err(Error::Tcp)?;

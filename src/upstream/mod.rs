@@ -12,6 +12,7 @@ mod pool;
 mod tests;
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,7 +121,11 @@ impl Upstream {
             credential: credential(config.credential.as_ref(), key).map_err(|problem| vec![problem])?,
             first_byte: config.first_byte_timeout,
             send: config.send_timeout,
-            answer: body::Bounds { bytes: config.answer_bytes, idle: Some(config.idle_timeout), whole: None },
+            answer: body::Bounds {
+                bytes: config.answer_bytes,
+                idle: Some(config.idle_timeout),
+                whole: None,
+            },
             metrics: metrics.clone(),
         })
     }
@@ -151,11 +156,18 @@ impl Upstream {
             | Operation::PushDelete
             | Operation::ExtendedCard => Some(self.first_byte),
         };
-        let class = if operation.streams() { Class::Stream } else { Class::Unary };
+        let class = if operation.streams() {
+            Class::Stream
+        } else {
+            Class::Unary
+        };
         let again = operation.is_read().then(|| outgoing.clone());
         match self.within(patience, selected.endpoint(), class, outgoing).await {
             // A read on a connection that died: once more, on a new one.
-            Err(Failure { error: Error::Closed { .. }, unsent: None }) if let Some(again) = again => {
+            Err(Failure {
+                error: Error::Closed { .. },
+                unsent: None,
+            }) if let Some(again) = again => {
                 self.metrics.upstream_retries.inc();
                 self.within(patience, selected.endpoint(), class, again).await
             }
@@ -171,11 +183,18 @@ impl Upstream {
         class: Class,
         outgoing: Outgoing,
     ) -> Result<Answer, Failure> {
-        let exchange = self.exchange(endpoint, class, outgoing);
+        let mut exchange = pin!(self.exchange(endpoint, class, outgoing));
         match patience {
-            Some(patience) => tokio::time::timeout(patience, exchange).await.unwrap_or_else(|_| {
-                Err(Failure { error: Error::FirstByte { endpoint: endpoint.url.clone() }, unsent: None })
-            }),
+            Some(patience) => tokio::time::timeout(patience, exchange.as_mut())
+                .await
+                .unwrap_or_else(|_| {
+                    Err(Failure {
+                        error: Error::FirstByte {
+                            endpoint: endpoint.url.clone(),
+                        },
+                        unsent: None,
+                    })
+                }),
             None => exchange.await,
         }
     }
@@ -185,19 +204,33 @@ impl Upstream {
         let Answer { parts, body, lease } = answer;
         let bytes = body::read_whole(body, self.answer)
             .await
-            .map_err(|source| Error::Body { endpoint: endpoint.url.clone(), source })?;
+            .map_err(|source| Error::Body {
+                endpoint: endpoint.url.clone(),
+                source,
+            })?;
         lease.give_back();
         Ok((parts, bytes))
     }
 
     async fn exchange(&self, endpoint: &Endpoint, class: Class, outgoing: Outgoing) -> Result<Answer, Failure> {
         let Some(pool) = self.pools.get(endpoint.index) else {
-            let error = Error::Busy { endpoint: endpoint.url.clone(), most: 0 };
-            return Err(Failure { error, unsent: Some(Box::new(outgoing)) });
+            let error = Error::Busy {
+                endpoint: endpoint.url.clone(),
+                most: 0,
+            };
+            return Err(Failure {
+                error,
+                unsent: Some(Box::new(outgoing)),
+            });
         };
         let mut lease = match pool.lease(class).await {
             Ok(lease) => lease,
-            Err(error) => return Err(Failure { error, unsent: Some(Box::new(outgoing)) }),
+            Err(error) => {
+                return Err(Failure {
+                    error,
+                    unsent: Some(Box::new(outgoing)),
+                });
+            }
         };
         let again = outgoing.again();
         let mut request = self.request(endpoint, outgoing);
@@ -220,17 +253,33 @@ impl Upstream {
                     request = unwritten;
                     lease = match pool.lease(class).await {
                         Ok(lease) => lease,
-                        Err(error) => return Err(Failure { error, unsent: Some(again.with(request)) }),
+                        Err(error) => {
+                            return Err(Failure {
+                                error,
+                                unsent: Some(again.with(request)),
+                            });
+                        }
                     };
                 }
                 Some(unwritten) => {
                     let unsent = Some(again.with(unwritten));
-                    return Err(Failure { error: Error::Closed { endpoint, source }, unsent });
+                    return Err(Failure {
+                        error: Error::Closed { endpoint, source },
+                        unsent,
+                    });
                 }
                 None if source.is_parse() || source.is_parse_too_large() => {
-                    return Err(Failure { error: Error::Broken { endpoint, source }, unsent: None });
+                    return Err(Failure {
+                        error: Error::Broken { endpoint, source },
+                        unsent: None,
+                    });
                 }
-                None => return Err(Failure { error: Error::Closed { endpoint, source }, unsent: None }),
+                None => {
+                    return Err(Failure {
+                        error: Error::Closed { endpoint, source },
+                        unsent: None,
+                    });
+                }
             }
         }
     }
@@ -257,14 +306,21 @@ struct Again {
 
 impl Outgoing {
     fn again(&self) -> Again {
-        Again { query: self.query.clone(), body: self.body.clone() }
+        Again {
+            query: self.query.clone(),
+            body: self.body.clone(),
+        }
     }
 }
 
 impl Again {
     fn with(self, unwritten: Request<Full<Bytes>>) -> Box<Outgoing> {
         let headers = unwritten.into_parts().0.headers;
-        Box::new(Outgoing { headers, query: self.query, body: self.body })
+        Box::new(Outgoing {
+            headers,
+            query: self.query,
+            body: self.body,
+        })
     }
 }
 
@@ -313,5 +369,9 @@ pub fn outgoing(parts: &request::Parts, places: Option<&CredentialPlaces>, body:
         headers.remove(header::AUTHORIZATION);
         query = parts.uri.query().map(|query| places.strip_query(query));
     }
-    Outgoing { headers, query: query.and_then(|query| hygiene::forwarded_query(&query)), body }
+    Outgoing {
+        headers,
+        query: query.and_then(|query| hygiene::forwarded_query(&query)),
+        body,
+    }
 }

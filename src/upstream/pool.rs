@@ -97,7 +97,12 @@ impl Pool {
 
     /// A connection for one exchange: an idle one, a share of an HTTP/2 one, or a new one.
     pub async fn lease(self: &Arc<Self>, class: Class) -> Result<Lease, Error> {
-        while let Some(Idle { mut sender, since, place }) = self.pop(class) {
+        while let Some(Idle {
+            mut sender,
+            since,
+            place,
+        }) = self.pop(class)
+        {
             if since.elapsed() < self.idle && !sender.is_closed() {
                 // The connection's own job may not have seen yet that the last exchange is over.
                 if sender.is_ready() || sender.ready().await.is_ok() {
@@ -106,18 +111,26 @@ impl Pool {
             }
         }
         if let Some(shared) = self.share() {
-            return Ok(Lease { pool: self.clone(), line: Line::Http2(Share(shared)), class, reused: true });
+            return Ok(Lease {
+                pool: self.clone(),
+                line: Line::Http2(Share(shared)),
+                class,
+                reused: true,
+            });
         }
-        self.open(class).await
+        // Boxed: a handshake's state is several KiB, which every call on an open connection would carry too.
+        Box::pin(self.open(class)).await
     }
 
     async fn open(self: &Arc<Self>, class: Class) -> Result<Lease, Error> {
-        let failed = |source| Error::Connect { endpoint: self.endpoint.url.clone(), source };
-        let place = self
-            .places
-            .clone()
-            .try_acquire_owned()
-            .map_err(|_| Error::Busy { endpoint: self.endpoint.url.clone(), most: self.most })?;
+        let failed = |source| Error::Connect {
+            endpoint: self.endpoint.url.clone(),
+            source,
+        };
+        let place = self.places.clone().try_acquire_owned().map_err(|_| Error::Busy {
+            endpoint: self.endpoint.url.clone(),
+            most: self.most,
+        })?;
         let stream = class == Class::Stream;
         let (io, speaks_http2) = self.connector.connect(&self.endpoint, stream).await.map_err(failed)?;
         self.metrics.upstream_connections.inc();
@@ -144,15 +157,22 @@ impl Pool {
                 _place: place,
             });
             lock(&self.http2).push(shared.clone());
-            return Ok(Lease { pool: self.clone(), line: Line::Http2(Share(shared)), class, reused: false });
+            return Ok(Lease {
+                pool: self.clone(),
+                line: Line::Http2(Share(shared)),
+                class,
+                reused: false,
+            });
         }
         let mut builder = http1::Builder::new();
         builder.max_header_size(self.header_bytes);
         if stream {
             builder.read_buf_exact_size(Some(STREAM_READ_BUFFER));
         }
-        let (sender, conn) =
-            builder.handshake(io).await.map_err(|source| failed(connect::Error::Http(source)))?;
+        let (sender, conn) = builder
+            .handshake(io)
+            .await
+            .map_err(|source| failed(connect::Error::Http(source)))?;
         // Errors reach whoever waits for an answer on this connection.
         self.drain.service(async move {
             let _ended = conn.await;
@@ -161,7 +181,12 @@ impl Pool {
     }
 
     fn lease_http1(self: &Arc<Self>, sender: Http1, place: OwnedSemaphorePermit, class: Class, reused: bool) -> Lease {
-        Lease { pool: self.clone(), line: Line::Http1 { sender, place }, class, reused }
+        Lease {
+            pool: self.clone(),
+            line: Line::Http1 { sender, place },
+            class,
+            reused,
+        }
     }
 
     fn pop(&self, class: Class) -> Option<Idle> {
@@ -252,14 +277,19 @@ impl Lease {
         if let Line::Http1 { sender, place } = self.line
             && !sender.is_closed()
         {
-            lock(self.pool.stack(self.class)).push(Idle { sender, since: Instant::now(), place });
+            lock(self.pool.stack(self.class)).push(Idle {
+                sender,
+                since: Instant::now(),
+                place,
+            });
         }
     }
 }
 
 /// RFC 9112 §3.2.1.
 fn origin_form(uri: &Uri) -> Uri {
-    uri.path_and_query().map_or_else(|| Uri::from_static("/"), |path| Uri::from(path.clone()))
+    uri.path_and_query()
+        .map_or_else(|| Uri::from_static("/"), |path| Uri::from(path.clone()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

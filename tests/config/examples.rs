@@ -15,10 +15,7 @@ fn examples() -> Vec<(String, String)> {
     let mut files: Vec<_> = fs::read_dir(FOLDER)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "yaml")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
         .map(|path| {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             (name, fs::read_to_string(&path).unwrap())
@@ -39,10 +36,7 @@ fn environment() -> Environment {
 fn write_secrets(folder: &Path, example: &str) {
     for key in ["value_file: ", "token_file: ", "password_file: "] {
         for (place, _) in example.match_indices(key) {
-            let name = example[place + key.len()..]
-                .split([' ', '\n', '}'])
-                .next()
-                .unwrap();
+            let name = example[place + key.len()..].split([' ', '\n', '}']).next().unwrap();
             let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "a-secret\n").unwrap();
@@ -62,10 +56,7 @@ fn every_example_is_good() {
         let config = config::load(&file, &environment())
             .unwrap_or_else(|problems| panic!("{name}:\n{}", config::render(&problems)));
         let shown = config::redacted(&config).to_string();
-        assert!(
-            !shown.contains("a-secret"),
-            "{name} shows a secret: {shown}"
-        );
+        assert!(!shown.contains("a-secret"), "{name} shows a secret: {shown}");
     }
 }
 
@@ -94,10 +85,7 @@ fn the_full_example_has_every_key_with_its_default() {
         find(&tree, &path.replace("[]", ".[]"), &mut found);
         assert!(!found.is_empty(), "full.yaml lacks {key}");
         // Those that say something with another value than the default.
-        let shows_more = BTreeSet::from([
-            "listeners[].tls.client_certificates",
-            "agents[].card.overrides",
-        ]);
+        let shows_more = BTreeSet::from(["listeners[].tls.client_certificates", "agents[].card.overrides"]);
         if let Some(default) = default.filter(|_| !shows_more.contains(key.as_str())) {
             assert!(
                 found.contains(&&default),

@@ -7,10 +7,7 @@ use a2a_gateway::config::{self, Environment};
 /// A good file, in whose places a case puts its mistake.
 const GOOD: [(&str, &str); 4] = [
     ("public_url", "https://agents.example.com"),
-    (
-        "listeners",
-        "[ { name: public, address: \"127.0.0.1:8080\" } ]",
-    ),
+    ("listeners", "[ { name: public, address: \"127.0.0.1:8080\" } ]"),
     ("state", "{ store: memory }"),
     (
         "agents",
@@ -21,9 +18,7 @@ const GOOD: [(&str, &str); 4] = [
 /// The good file with these sections instead of, or added to, its own.
 pub fn file(sections: &[(&str, &str)]) -> String {
     let given = |name: &str| sections.iter().find(|(section, _)| *section == name);
-    let kept = GOOD
-        .iter()
-        .map(|section| given(section.0).unwrap_or(section));
+    let kept = GOOD.iter().map(|section| given(section.0).unwrap_or(section));
     let added = sections
         .iter()
         .filter(|(name, _)| GOOD.iter().all(|(good, _)| good != name));
@@ -33,14 +28,9 @@ pub fn file(sections: &[(&str, &str)]) -> String {
 }
 
 pub fn environment() -> Environment {
-    [
-        ("SET", "value"),
-        ("EMPTY", ""),
-        ("BREAK", "a\nb"),
-        ("NUMBER", "12"),
-    ]
-    .into_iter()
-    .collect()
+    [("SET", "value"), ("EMPTY", ""), ("BREAK", "a\nb"), ("NUMBER", "12")]
+        .into_iter()
+        .collect()
 }
 
 #[track_caller]
@@ -91,11 +81,7 @@ pub fn upstream(text: &str, expected: &str) {
 /// A scheme `one` on line 5.
 #[track_caller]
 pub fn scheme(text: &str, expected: &str) {
-    section(
-        "security_schemes",
-        &format!("{{ one: {{ {text} }} }}"),
-        expected,
-    );
+    section("security_schemes", &format!("{{ one: {{ {text} }} }}"), expected);
 }
 
 #[test]
@@ -107,21 +93,9 @@ fn the_good_file_is_good() {
 #[test]
 fn syntax() {
     let no = Environment::default();
-    check(
-        "",
-        &no,
-        "configuration: the file is empty; see config/minimal.yaml",
-    );
-    check(
-        "- a",
-        &no,
-        "configuration: expected a mapping, found a list",
-    );
-    check(
-        "a: [\n",
-        &no,
-        "configuration (line 1): unclosed bracket '['",
-    );
+    check("", &no, "configuration: the file is empty; see config/minimal.yaml");
+    check("- a", &no, "configuration: expected a mapping, found a list");
+    check("a: [\n", &no, "configuration (line 1): unclosed bracket '['");
     check(
         "a:\n\t- b",
         &no,
@@ -137,11 +111,7 @@ fn syntax() {
         &no,
         "configuration (line 1): an alias stands inside the value that it refers to",
     );
-    check(
-        "a: *b",
-        &no,
-        "configuration (line 1): reference to unknown value",
-    );
+    check("a: *b", &no, "configuration (line 1): reference to unknown value");
     check(
         &format!("{}{}", "[".repeat(40), "]".repeat(40)),
         &no,
@@ -158,10 +128,7 @@ fn an_alias_bomb_is_refused() {
     }
     let problems = config::parse(&bomb, Path::new(""), &Environment::default()).unwrap_err();
     let text = config::render(&problems);
-    assert!(
-        text.contains("YAML document too large or too complex"),
-        "{text}"
-    );
+    assert!(text.contains("YAML document too large or too complex"), "{text}");
 }
 
 #[test]
@@ -248,16 +215,8 @@ fn wrong_types() {
         "\"4\"",
         "workers (line 5): expected a whole number, found text; write it without quotes",
     );
-    section(
-        "workers",
-        "-1",
-        "workers (line 5): expected a whole number, found `-1`",
-    );
-    section(
-        "workers",
-        "0",
-        "workers (line 5): must be from 1 to 1024, found 0",
-    );
+    section("workers", "-1", "workers (line 5): expected a whole number, found `-1`");
+    section("workers", "0", "workers (line 5): must be from 1 to 1024, found 0");
     section(
         "log",
         "{ access: yes }",
@@ -301,11 +260,7 @@ fn units() {
         "1y",
         "drain (line 5): `1y` is not a duration; write whole numbers with the units d, h, m, s and ms, e.g. `30s`, `250ms` or `1h30m`",
     );
-    section(
-        "drain",
-        "2h",
-        "drain (line 5): must be from 0s to 1h, found 2h",
-    );
+    section("drain", "2h", "drain (line 5): must be from 0s to 1h, found 2h");
     upstream(
         "send_timeout: never",
         "agents[0].upstream.send_timeout (line 4): `never` is not a duration; write whole numbers with the units d, h, m, s \

@@ -1,14 +1,10 @@
 //! Mistakes in what a section says: each with exactly its text.
 
-use super::invalid::{
-    agent, agent_key, check, environment, file, listener, scheme, section, upstream,
-};
+use super::invalid::{agent, agent_key, check, environment, file, listener, scheme, section, upstream};
 
 #[test]
 fn urls() {
-    let public = |text: &str, cause: &str| {
-        section("public_url", text, &format!("public_url (line 1): {cause}"))
-    };
+    let public = |text: &str, cause: &str| section("public_url", text, &format!("public_url (line 1): {cause}"));
     public(
         "agents.example.com",
         "must be an absolute URL with `http://` or `https://`",
@@ -23,10 +19,7 @@ fn urls() {
     public("http://a:0/", "`0` is not a port from 1 to 65535");
     public("http://a:70000/", "`70000` is not a port from 1 to 65535");
     public("http://a_b..c/", "`a_b..c` is not a host name or address");
-    public(
-        "http://a/b/../c",
-        "the path must not contain the segments `.` or `..`",
-    );
+    public("http://a/b/../c", "the path must not contain the segments `.` or `..`");
     public(
         "http://a/b/%2E%2e/c",
         "the path must not contain the segments `.` or `..`",
@@ -37,11 +30,7 @@ fn urls() {
 
 #[test]
 fn listeners() {
-    section(
-        "listeners",
-        "[]",
-        "listeners (line 2): needs at least one listener",
-    );
+    section("listeners", "[]", "listeners (line 2): needs at least one listener");
     section(
         "listeners",
         "[ { name: a, address: localhost:80 } ]",
@@ -279,10 +268,7 @@ fn requirements() {
     check(
         &file(&[
             ("security", "[ { machine: [ read ] } ]"),
-            (
-                "security_schemes",
-                "{ machine: { type: mutualTLS, allow: [ dns:a ] } }",
-            ),
+            ("security_schemes", "{ machine: { type: mutualTLS, allow: [ dns:a ] } }"),
         ]),
         &environment(),
         "security[0].machine (line 5): client certificates carry no scopes; write `[]`\n\
@@ -406,11 +392,7 @@ fn credentials() {
             &format!("agents[0].upstream.credential{place} (line 4): {cause}"),
         );
     };
-    credential(
-        "",
-        "",
-        "needs exactly one of `header`, `bearer` and `basic`",
-    );
+    credential("", "", "needs exactly one of `header`, `bearer` and `basic`");
     credential(
         "bearer: { token: a }, basic: { username: a, password: b }",
         "",
@@ -422,11 +404,7 @@ fn credentials() {
         ".bearer",
         "has both `token` and `token_file`; keep one of them",
     );
-    credential(
-        "bearer: { token: \"${EMPTY}\" }",
-        ".bearer.token",
-        "is empty",
-    );
+    credential("bearer: { token: \"${EMPTY}\" }", ".bearer.token", "is empty");
     credential(
         "bearer: { token: \"${BREAK}\" }",
         ".bearer.token",
@@ -474,16 +452,8 @@ fn rate_limits() {
         "needs exactly one of `rate`, `concurrent` and `open_streams`",
     );
     one("concurrent: 1, burst: 1", ".burst", "belongs to `rate`");
-    one(
-        "rate: 1/s, burst: 0",
-        ".burst",
-        "would admit nothing; at least 1",
-    );
-    one(
-        "open_streams: 0",
-        ".open_streams",
-        "would admit nothing; at least 1",
-    );
+    one("rate: 1/s, burst: 0", ".burst", "would admit nothing; at least 1");
+    one("open_streams: 0", ".open_streams", "would admit nothing; at least 1");
     one(
         "concurrent: 1, operations: [ get, get ]",
         ".operations[1]",

@@ -9,8 +9,7 @@ use super::keys_of_schema;
 
 /// The rows of the tables of keys: key and default.
 fn rows() -> BTreeMap<String, String> {
-    let readme =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/README.md")).unwrap();
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/README.md")).unwrap();
     readme
         .lines()
         .filter_map(|line| {
@@ -25,19 +24,13 @@ fn rows() -> BTreeMap<String, String> {
 fn every_key_is_documented() {
     let rows = rows();
     for (key, default) in keys_of_schema() {
-        let row = rows
-            .get(&key)
-            .unwrap_or_else(|| panic!("README.md lacks {key}"));
+        let row = rows.get(&key).unwrap_or_else(|| panic!("README.md lacks {key}"));
         let default = match default {
             None => continue,
             Some(Value::String(text)) => text,
             Some(other) => other.to_string(),
         };
-        assert_eq!(
-            *row,
-            format!("`{default}`"),
-            "the default of {key} in README.md"
-        );
+        assert_eq!(*row, format!("`{default}`"), "the default of {key} in README.md");
     }
 }
 
@@ -45,22 +38,14 @@ fn every_key_is_documented() {
 fn nothing_else_is_documented() {
     let keys = keys_of_schema();
     for key in rows().keys() {
-        assert!(
-            keys.contains_key(key),
-            "README.md has {key}, which does not exist"
-        );
+        assert!(keys.contains_key(key), "README.md has {key}, which does not exist");
     }
 }
 
 #[test]
 fn the_schema_describes_every_key() {
     fn walk(value: &Value, place: &str) {
-        for (name, property) in value
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        for (name, property) in value.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let described = property
                 .get("description")
                 .and_then(Value::as_str)

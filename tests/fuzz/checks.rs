@@ -5,8 +5,7 @@
 
 use a2a_gateway::a2a::json::{ErrorKind, Limits};
 use a2a_gateway::a2a::jsonrpc::{
-    AnswerErrorKind, MAX_ID_BYTES, MAX_REVEALED, RequestErrorKind, method_name, read_answer,
-    read_request, write_error,
+    AnswerErrorKind, MAX_ID_BYTES, MAX_REVEALED, RequestErrorKind, method_name, read_answer, read_request, write_error,
 };
 use a2a_gateway::a2a::sse::{Content, Name, Scanner};
 use a2a_gateway::a2a::{Call, Generation, Operation, RpcId};
@@ -28,10 +27,7 @@ pub fn request(body: &[u8]) {
                 assert!(is_json(&tree), "{error} but {tree:?}");
                 return;
             };
-            assert!(
-                tree.is_err() || kind.is_well_formed(),
-                "{error} but {tree:?}"
-            );
+            assert!(tree.is_err() || kind.is_well_formed(), "{error} but {tree:?}");
             let id = error.id.unwrap_or_else(RpcId::null);
             let answer = write_error(&id, error.kind.code(), error.kind.message(), None);
             serde_json::from_slice::<Json>(&answer).expect("an error is JSON");
@@ -49,10 +45,7 @@ fn is_json(tree: &Result<Json, serde_json::Error>) -> bool {
 /// The call is what the tree says.
 fn agrees(call: &Call, tree: &Json) {
     assert_eq!(tree["jsonrpc"], "2.0");
-    assert_eq!(
-        tree["method"].as_str(),
-        method_name(call.generation, call.operation)
-    );
+    assert_eq!(tree["method"].as_str(), method_name(call.generation, call.operation));
     let id = serde_json::from_slice::<Json>(&call.id.0).expect("an id is JSON");
     assert_eq!(id, tree["id"]);
     let params = &tree["params"];
@@ -82,10 +75,7 @@ fn agrees(call: &Call, tree: &Json) {
         ) => (member(params, "id", "id"), None),
     };
     assert_eq!(call.task.as_ref().map(|id| id.as_str().to_owned()), task);
-    assert_eq!(
-        call.context.as_ref().map(|id| id.as_str().to_owned()),
-        context
-    );
+    assert_eq!(call.context.as_ref().map(|id| id.as_str().to_owned()), context);
 }
 
 pub fn answer(body: &[u8]) {
@@ -113,10 +103,7 @@ pub fn answer(body: &[u8]) {
                         | AnswerErrorKind::IdTooLong
                         | AnswerErrorKind::TooManyTasks => {}
                         AnswerErrorKind::Json(kind) => {
-                            assert!(
-                                tree.is_err() || kind.is_well_formed(),
-                                "{error} but {tree:?}"
-                            );
+                            assert!(tree.is_err() || kind.is_well_formed(), "{error} but {tree:?}");
                         }
                     }
                 }

@@ -14,12 +14,8 @@ use super::names::same;
 use super::{CardError, Publication, publish, read};
 
 /// The size of `answer` is bounded by whoever read it.
-pub fn rewrite_extended_answer(
-    answer: &Bytes,
-    publication: &Publication,
-) -> Result<Bytes, CardError> {
-    let Members(members) =
-        serde_json::from_slice(answer).map_err(|_not_an_object| CardError::NotAnAnswer)?;
+pub fn rewrite_extended_answer(answer: &Bytes, publication: &Publication) -> Result<Bytes, CardError> {
+    let Members(members) = serde_json::from_slice(answer).map_err(|_not_an_object| CardError::NotAnAnswer)?;
     let error = value(&members, "error")?.filter(|error| error.get() != "null");
     let result = value(&members, "result")?;
     let card = match (result, error) {
@@ -45,10 +41,7 @@ pub fn rewrite_extended_answer(
 }
 
 /// A second spelling would bring a card past the gateway to readers that ignore case.
-fn value<'a>(
-    members: &[(String, &'a RawValue)],
-    name: &str,
-) -> Result<Option<&'a RawValue>, CardError> {
+fn value<'a>(members: &[(String, &'a RawValue)], name: &str) -> Result<Option<&'a RawValue>, CardError> {
     let mut found = members.iter().filter(|(member, _)| same(name, member));
     match (found.next(), found.next()) {
         (None, _) => Ok(None),

@@ -45,9 +45,7 @@ pub(super) fn is_governed(name: &str) -> bool {
 }
 
 pub(super) fn is_governed_capability(name: &str) -> bool {
-    GOVERNED_CAPABILITIES
-        .iter()
-        .any(|governed| same(governed, name))
+    GOVERNED_CAPABILITIES.iter().any(|governed| same(governed, name))
 }
 
 pub(super) fn is_governed_in_skill(name: &str) -> bool {
@@ -60,10 +58,7 @@ pub(super) fn same(canonical: &str, name: &str) -> bool {
 }
 
 /// The value of a member, in its lowerCamelCase or its protobuf spelling; `null` counts as absent.
-pub(super) fn member<'a>(
-    members: &'a Map<String, Value>,
-    name: &'static str,
-) -> Result<Option<&'a Value>, CardError> {
+pub(super) fn member<'a>(members: &'a Map<String, Value>, name: &'static str) -> Result<Option<&'a Value>, CardError> {
     let mut found = None;
     for (key, value) in members {
         if !same(name, key) {
@@ -78,10 +73,7 @@ pub(super) fn member<'a>(
 }
 
 /// A member that is text and not empty.
-pub(super) fn text<'a>(
-    members: &'a Map<String, Value>,
-    name: &'static str,
-) -> Result<Option<&'a str>, CardError> {
+pub(super) fn text<'a>(members: &'a Map<String, Value>, name: &'static str) -> Result<Option<&'a str>, CardError> {
     Ok(member(members, name)?
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty()))

@@ -26,11 +26,7 @@ pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
     write_capabilities(&mut card, origin, input, extended, &forms);
     write_interfaces(&mut card, origin, &input.public_url, &forms);
     if forms.contains(&Generation::V0_3) {
-        put(
-            &mut card,
-            "supportsAuthenticatedExtendedCard",
-            Value::Bool(extended),
-        );
+        put(&mut card, "supportsAuthenticatedExtendedCard", Value::Bool(extended));
     }
     let published = write_security(&mut card, input, &forms);
     write_skills(&mut card, &published, &forms);
@@ -78,12 +74,7 @@ fn write_capabilities(
     put(card, "capabilities", Value::Object(flags));
 }
 
-fn write_interfaces(
-    card: &mut Map<String, Value>,
-    origin: &OriginCard,
-    public_url: &str,
-    forms: &[Generation],
-) {
+fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, public_url: &str, forms: &[Generation]) {
     if forms.contains(&Generation::V0_3) {
         // As the agent says it, if that is a version of this generation: 0.2 stays 0.2.
         let version = member(&origin.members, "protocolVersion")
@@ -96,10 +87,7 @@ fn write_interfaces(
         put(card, "url", Value::from(public_url));
         put(card, "preferredTransport", Value::from(JSON_RPC));
         // The main interface is listed again (A2A 0.3 §5.5.5).
-        let again = object([
-            ("url", Value::from(public_url)),
-            ("transport", Value::from(JSON_RPC)),
-        ]);
+        let again = object([("url", Value::from(public_url)), ("transport", Value::from(JSON_RPC))]);
         put(card, "additionalInterfaces", Value::Array(vec![again]));
     }
     if forms.contains(&Generation::V1_0) {
@@ -126,11 +114,7 @@ fn write_interfaces(
 }
 
 /// Returns the names of the published schemes.
-fn write_security(
-    card: &mut Map<String, Value>,
-    input: &Publication,
-    forms: &[Generation],
-) -> Vec<SchemeName> {
+fn write_security(card: &mut Map<String, Value>, input: &Publication, forms: &[Generation]) -> Vec<SchemeName> {
     let mut schemes = Map::new();
     for wanted in input.enforced.alternatives.iter().flatten() {
         if let Some(scheme) = input.schemes.get(&wanted.scheme) {

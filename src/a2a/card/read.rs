@@ -128,10 +128,7 @@ fn is_json_rpc(binding: Option<&str>) -> bool {
 }
 
 /// The objects in a list; anything else in it says nothing.
-fn entries<'a>(
-    members: &'a Map<String, Value>,
-    name: &'static str,
-) -> Result<Vec<&'a Map<String, Value>>, CardError> {
+fn entries<'a>(members: &'a Map<String, Value>, name: &'static str) -> Result<Vec<&'a Map<String, Value>>, CardError> {
     Ok(member(members, name)?
         .and_then(Value::as_array)
         .into_iter()
@@ -141,9 +138,8 @@ fn entries<'a>(
 }
 
 fn capabilities(members: &Map<String, Value>) -> Result<Capabilities, CardError> {
-    let claims = |members: &Map<String, Value>, name| {
-        member(members, name).map(|value| value == Some(&Value::Bool(true)))
-    };
+    let claims =
+        |members: &Map<String, Value>, name| member(members, name).map(|value| value == Some(&Value::Bool(true)));
     let mut read = Capabilities {
         extended: claims(members, "supportsAuthenticatedExtendedCard")?,
         ..Capabilities::default()

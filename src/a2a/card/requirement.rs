@@ -27,16 +27,13 @@ pub(super) fn read(members: &Map<String, Value>) -> Result<Option<Security>, Car
 }
 
 /// The requirement of a 0.1 card: names of schemes, any of which will do. Seen in the wild as one plain string.
-pub(super) fn read_authentication(
-    members: &Map<String, Value>,
-) -> Result<Option<Security>, CardError> {
+pub(super) fn read_authentication(members: &Map<String, Value>) -> Result<Option<Security>, CardError> {
     const NAME: &str = "authentication";
     let malformed = || CardError::Malformed { member: NAME };
     let Some(authentication) = member(members, NAME)? else {
         return Ok(None);
     };
-    let Some(schemes) = member(authentication.as_object().ok_or_else(malformed)?, "schemes")?
-    else {
+    let Some(schemes) = member(authentication.as_object().ok_or_else(malformed)?, "schemes")? else {
         return Ok(None);
     };
     let one = |name: &str| {
@@ -105,10 +102,7 @@ pub(super) fn one_member(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
-fn read_member(
-    members: &Map<String, Value>,
-    name: &'static str,
-) -> Result<Option<Security>, CardError> {
+fn read_member(members: &Map<String, Value>, name: &'static str) -> Result<Option<Security>, CardError> {
     let malformed = || CardError::Malformed { member: name };
     let Some(value) = member(members, name)? else {
         return Ok(None);

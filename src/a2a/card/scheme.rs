@@ -147,9 +147,7 @@ impl SchemeForm {
     fn wrapper(&self) -> &'static str {
         match self.kind {
             SchemeFormKind::ApiKey { .. } => "apiKeySecurityScheme",
-            SchemeFormKind::HttpBearer { .. } | SchemeFormKind::HttpBasic => {
-                "httpAuthSecurityScheme"
-            }
+            SchemeFormKind::HttpBearer { .. } | SchemeFormKind::HttpBasic => "httpAuthSecurityScheme",
             SchemeFormKind::OAuth2 { .. } => "oauth2SecurityScheme",
             SchemeFormKind::OpenIdConnect { .. } => "openIdConnectSecurityScheme",
             SchemeFormKind::MutualTls => "mtlsSecurityScheme",
@@ -180,10 +178,7 @@ impl SchemeForm {
                 }
             }
             SchemeFormKind::HttpBasic => put("scheme", Value::from("basic")),
-            SchemeFormKind::OAuth2 {
-                flows,
-                metadata_url,
-            } => {
+            SchemeFormKind::OAuth2 { flows, metadata_url } => {
                 put("flows", published_flows(flows, form));
                 if let Some(url) = metadata_url {
                     put("oauth2MetadataUrl", Value::from(url.as_str()));
@@ -199,9 +194,7 @@ impl SchemeForm {
 }
 
 fn published_flows(flows: &Map<String, Value>, form: Generation) -> Value {
-    let mut known = flows
-        .iter()
-        .filter(|(name, _)| FLOWS.contains(&name.as_str()));
+    let mut known = flows.iter().filter(|(name, _)| FLOWS.contains(&name.as_str()));
     match form {
         Generation::V0_3 => Value::Object(
             known

@@ -170,7 +170,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
                 at: MAX_BYTES,
             });
         }
-        let text = std::str::from_utf8(body).map_err(|error| Error {
+        let text = simdutf8::compat::from_utf8(body).map_err(|error| Error {
             kind: ErrorKind::InvalidUtf8,
             at: error.valid_up_to(),
         })?;
@@ -242,10 +242,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
     }
 
     /// Reads an array: `element` gets the cursor at each value, which it must consume, and no more.
-    pub fn array<E: From<Error>>(
-        &mut self,
-        mut element: impl FnMut(&mut Self) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn array<E: From<Error>>(&mut self, mut element: impl FnMut(&mut Self) -> Result<(), E>) -> Result<(), E> {
         self.open(b'[')?;
         if self.eat(b']') {
             self.level -= 1;
@@ -269,10 +266,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
         self.expect(b'"')?;
         let start = self.at;
         let (end, escaped) = scan::string(self.text.as_bytes(), start)?;
-        let raw = self
-            .text
-            .get(start..end)
-            .ok_or(self.refuse(ErrorKind::Syntax, start))?;
+        let raw = self.text.get(start..end).ok_or(self.refuse(ErrorKind::Syntax, start))?;
         self.at = end + 1;
         Ok(Text::new(raw, escaped))
     }

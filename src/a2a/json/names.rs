@@ -79,8 +79,7 @@ fn tag(document: &str, start: usize, name: Text<'_>) -> u64 {
     let document = document.as_bytes();
     match document.get(start..).and_then(|rest| rest.first_chunk()) {
         Some(word) if !name.is_escaped() => {
-            let text =
-                u64::from_le_bytes(*word) & !(u64::MAX << (8 * name.raw().len().min(TAGGED)));
+            let text = u64::from_le_bytes(*word) & !(u64::MAX << (8 * name.raw().len().min(TAGGED)));
             text | length(name.raw().len())
         }
         Some(_) | None => slow_tag(name.decode().as_bytes()),
@@ -127,10 +126,7 @@ impl Span {
     fn name(self, document: &str) -> Text<'_> {
         let start = self.start as usize;
         let end = start + (self.len & !ESCAPED) as usize;
-        Text::new(
-            document.get(start..end).unwrap_or_default(),
-            self.len & ESCAPED != 0,
-        )
+        Text::new(document.get(start..end).unwrap_or_default(), self.len & ESCAPED != 0)
     }
 }
 
@@ -161,10 +157,7 @@ impl Many {
             self.grow();
         }
         let decoded = name.decode();
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "any 32 bits of a hash are a hash"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of a hash are a hash")]
         let hash = self.keys.hash_one(decoded.as_bytes()) as u32;
         let mut at = self.first(hash);
         while let Some(entry) = self.entry(at) {

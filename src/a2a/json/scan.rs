@@ -3,6 +3,8 @@
 //! Strings carry nearly all bytes of a body, so they are looked at eight bytes at a time, and long ones in chunks. Works on
 //! bytes that are known to be UTF-8.
 
+use memchr::memchr2;
+
 use super::{Error, ErrorKind};
 
 /// Checks a string from its first byte after the quote; gives the position of its closing quote, and whether it has escapes.
@@ -50,38 +52,19 @@ fn plain(bytes: &[u8], start: usize) -> usize {
 /// So many words are looked at first: names and UUIDs end within them.
 const SHORT: usize = 5;
 
-/// Looked at in one go after that.
-const CHUNK: usize = 32;
-
 /// How many bytes are left from the first that is not plain.
-fn long_plain(mut rest: &[u8]) -> usize {
-    while let Some((chunk, behind)) = rest.split_first_chunk::<CHUNK>() {
-        // Without a branch, so that the compiler makes vector instructions of it.
-        let special = chunk.iter().fold(0_u8, |special, &byte| {
-            special | u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < b' ')
-        });
-        if special != 0 {
-            break;
-        }
-        rest = behind;
+///
+/// Two looks at vector speed: where the string could end, and whether a control character stands before that.
+fn long_plain(rest: &[u8]) -> usize {
+    let end = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+    let span = rest.get(..end).unwrap_or_default();
+    // Without a branch, so that the compiler makes vector instructions of it.
+    let control = span.iter().fold(0_u8, |control, &byte| control | u8::from(byte < b' '));
+    if control == 0 {
+        return rest.len() - end;
     }
-    while let Some((word, behind)) = rest.split_first_chunk() {
-        match first_special(word) {
-            Some(at) => return rest.len() - at,
-            None => rest = behind,
-        }
-    }
-    while let Some((&byte, behind)) = rest.split_first() {
-        if is_special(byte) {
-            break;
-        }
-        rest = behind;
-    }
-    rest.len()
-}
-
-fn is_special(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < b' ')
+    let first = span.iter().position(|&byte| byte < b' ').unwrap_or(end);
+    rest.len() - first
 }
 
 /// Where in a word the first byte stands that is a quote, a backslash or a control character.

@@ -194,30 +194,17 @@ fn large_levels_are_told_apart_too() {
         check(format!("{{{}}}", members.join(",")), Ok(()));
         for repeated in [0, count / 2, count - 1] {
             let begin = format!("{{{},", members.join(","));
-            for again in [
-                format!("member{repeated}"),
-                format!("m\\u0065mber{repeated}"),
-            ] {
-                refuse(
-                    format!("{begin}\"{again}\":0}}"),
-                    ErrorKind::DuplicateName,
-                    begin.len(),
-                );
+            for again in [format!("member{repeated}"), format!("m\\u0065mber{repeated}")] {
+                refuse(format!("{begin}\"{again}\":0}}"), ErrorKind::DuplicateName, begin.len());
             }
         }
     }
     // Empty and escaped names survive the change.
-    let members: Vec<String> = (0..SMALL)
-        .map(|i| format!("\"\\u00{:x}\":0", 0x41 + i))
-        .collect();
+    let members: Vec<String> = (0..SMALL).map(|i| format!("\"\\u00{:x}\":0", 0x41 + i)).collect();
     check(format!("{{\"\":0,{}}}", members.join(",")), Ok(()));
     let begin = format!("{{\"\":0,{},", members.join(","));
     for again in ["", "A", "P"] {
-        refuse(
-            format!("{begin}\"{again}\":0}}"),
-            ErrorKind::DuplicateName,
-            begin.len(),
-        );
+        refuse(format!("{begin}\"{again}\":0}}"), ErrorKind::DuplicateName, begin.len());
     }
 }
 
@@ -292,13 +279,7 @@ fn closures_get_the_members_and_raw_values() {
     cursor.finish().unwrap();
     assert_eq!(
         seen,
-        [
-            "skipped=other",
-            "id=[1, \"x\"]",
-            "text=t",
-            "none=null",
-            "n=other"
-        ]
+        ["skipped=other", "id=[1, \"x\"]", "text=t", "none=null", "n=other"]
     );
 }
 

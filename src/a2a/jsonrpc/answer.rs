@@ -176,17 +176,8 @@ fn result<'a>(
         return Ok(cursor.skip()?);
     }
     match (operation, generation) {
-        (Operation::Send | Operation::Stream | Operation::Subscribe, Generation::V1_0) => {
-            wrapped(cursor, answer)
-        }
-        (
-            Operation::Send
-            | Operation::Stream
-            | Operation::Subscribe
-            | Operation::Get
-            | Operation::Cancel,
-            _,
-        ) => {
+        (Operation::Send | Operation::Stream | Operation::Subscribe, Generation::V1_0) => wrapped(cursor, answer),
+        (Operation::Send | Operation::Stream | Operation::Subscribe | Operation::Get | Operation::Cancel, _) => {
             let item = Item::read(cursor)?;
             answer.is_final = item.is_final;
             reveal(answer, item.revealed(None)?, cursor.at())

@@ -55,13 +55,7 @@ const METHODS: [Method; 21] = [
     row(V1_0, Operation::ExtendedCard, "GetExtendedAgentCard", Nowhere, Nowhere),
 ];
 
-const fn row(
-    generation: Generation,
-    operation: Operation,
-    name: &'static str,
-    task: Place,
-    context: Place,
-) -> Method {
+const fn row(generation: Generation, operation: Operation, name: &'static str, task: Place, context: Place) -> Method {
     Method {
         generation,
         operation,

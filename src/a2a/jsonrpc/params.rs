@@ -28,11 +28,7 @@ pub(super) struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    pub(super) fn member(
-        &mut self,
-        cursor: &mut Strict<'a>,
-        name: Text<'a>,
-    ) -> Result<(), json::Error> {
+    pub(super) fn member(&mut self, cursor: &mut Strict<'a>, name: Text<'a>) -> Result<(), json::Error> {
         let at = cursor.at();
         match &*name.decode() {
             "id" => self.id.set(cursor.value()?, at),
@@ -58,11 +54,7 @@ impl<'a> Params<'a> {
         Ok(())
     }
 
-    fn message_member(
-        &mut self,
-        cursor: &mut Strict<'a>,
-        name: Text<'a>,
-    ) -> Result<(), json::Error> {
+    fn message_member(&mut self, cursor: &mut Strict<'a>, name: Text<'a>) -> Result<(), json::Error> {
         let at = cursor.at();
         match &*name.decode() {
             "taskId" | "task_id" => self.message_task.set(cursor.value()?, at),
@@ -106,11 +98,7 @@ impl<'a> Params<'a> {
             id,
             task: task.as_deref().map(TaskId::new),
             context: context.as_deref().map(ContextId::new),
-            references: if in_message {
-                self.references.ids()?
-            } else {
-                Vec::new()
-            },
+            references: if in_message { self.references.ids()? } else { Vec::new() },
         })
     }
 }
@@ -237,14 +225,7 @@ impl<'a> References<'a> {
     }
 }
 
-const PARAMS: &[&str] = &[
-    "id",
-    "taskId",
-    "task_id",
-    "contextId",
-    "context_id",
-    "message",
-];
+const PARAMS: &[&str] = &["id", "taskId", "task_id", "contextId", "context_id", "message"];
 const MESSAGE: &[&str] = &[
     "taskId",
     "task_id",

@@ -74,9 +74,7 @@ impl RequestErrorKind {
     pub fn code(self) -> i64 {
         match self {
             Self::Json(_) => code::PARSE_ERROR,
-            Self::Batch | Self::Notification | Self::InvalidRequest | Self::LookAlikeMember => {
-                code::INVALID_REQUEST
-            }
+            Self::Batch | Self::Notification | Self::InvalidRequest | Self::LookAlikeMember => code::INVALID_REQUEST,
             Self::UnknownMethod => code::METHOD_NOT_FOUND,
             Self::InvalidParams
             | Self::MissingTaskId
@@ -120,8 +118,8 @@ pub fn read_request(body: &Bytes, limits: Limits) -> Result<Call, RequestError> 
     match envelope.walk(body, limits) {
         Ok(()) => {}
         Err(Walk { error, level }) => {
-            let id_is_certain = error.kind.is_well_formed()
-                && !(error.kind == json::ErrorKind::DuplicateName && level == 1);
+            let id_is_certain =
+                error.kind.is_well_formed() && !(error.kind == json::ErrorKind::DuplicateName && level == 1);
             return Err(RequestError {
                 kind: RequestErrorKind::Json(error.kind),
                 id: envelope.rpc_id().filter(|_| id_is_certain),
@@ -196,11 +194,7 @@ impl<'a> Envelope<'a> {
             "id" => {
                 let kind = cursor.kind();
                 let raw = cursor.raw()?;
-                self.id = Some(if is_rpc_id(kind, raw) {
-                    Ok(raw)
-                } else {
-                    Err(at)
-                });
+                self.id = Some(if is_rpc_id(kind, raw) { Ok(raw) } else { Err(at) });
             }
             "method" => {
                 self.method_at = at;
@@ -284,7 +278,5 @@ pub(super) fn is_look_alike(name: &str, known: &[&str]) -> bool {
         return known.iter().any(|known| known.eq_ignore_ascii_case(name));
     }
     let folded = name.replace('\u{17F}', "s").replace('\u{212A}', "k");
-    known
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(&folded))
+    known.iter().any(|known| known.eq_ignore_ascii_case(&folded))
 }

@@ -200,9 +200,7 @@ impl Scanner {
                 }
                 // It was none, so what was passed over belongs to the first line.
                 Some(_) => {
-                    if let Some(begun) =
-                        BYTE_ORDER_MARK.get(..self.mark).filter(|it| !it.is_empty())
-                    {
+                    if let Some(begun) = BYTE_ORDER_MARK.get(..self.mark).filter(|it| !it.is_empty()) {
                         self.buffer.extend_from_slice(begun);
                         self.place = Place::InLine;
                     }
@@ -213,12 +211,7 @@ impl Scanner {
     }
 
     /// Reads a line that stands whole in the chunk; true if it is blank.
-    fn whole_line(
-        &mut self,
-        chunk: &[u8],
-        line: Range<usize>,
-        borrowed: &mut Option<Range<usize>>,
-    ) -> bool {
+    fn whole_line(&mut self, chunk: &[u8], line: Range<usize>, borrowed: &mut Option<Range<usize>>) -> bool {
         let bytes = chunk.get(line.clone()).unwrap_or_default();
         let value = match self.note(bytes) {
             Line::Blank => return true,
@@ -230,8 +223,7 @@ impl Scanner {
         } else {
             self.keep_data(chunk, borrowed.take());
             self.buffer.push(b'\n');
-            self.buffer
-                .extend_from_slice(chunk.get(value).unwrap_or_default());
+            self.buffer.extend_from_slice(chunk.get(value).unwrap_or_default());
             self.stretch_data();
         }
         false

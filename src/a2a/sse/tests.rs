@@ -52,16 +52,10 @@ fn events_are_found_however_the_stream_is_cut() {
             "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n",
             vec![data("a\nb"), data("c")],
         ),
-        (
-            "data: a\rdata: b\r\rdata: c\r\r",
-            vec![data("a\nb"), data("c")],
-        ),
+        ("data: a\rdata: b\r\rdata: c\r\r", vec![data("a\nb"), data("c")]),
         ("data: a\n\r\ndata: b\r\n\n", vec![data("a"), data("b")]),
         ("data:a\n\ndata:  b\n\n", vec![data("a"), data(" b")]),
-        (
-            "data: {\ndata:   \"a\": 1\ndata: }\n\n",
-            vec![data("{\n  \"a\": 1\n}")],
-        ),
+        ("data: {\ndata:   \"a\": 1\ndata: }\n\n", vec![data("{\n  \"a\": 1\n}")]),
         ("data\ndata\n\n", vec![data("\n")]),
         ("data: a\ndata\ndata: b\n\n", vec![data("a\n\nb")]),
         // No data, no event.
@@ -69,10 +63,7 @@ fn events_are_found_however_the_stream_is_cut() {
         ("data\n\ndata:\n\ndata: \n\n", vec![]),
         ("event: error\n\n", vec![]),
         (": ping\n\n: pong\r\n\r\n", vec![]),
-        (
-            ": ping - 12:00\r\n\r\ndata: a\r\n\r\n: ping\r\n\r\n",
-            vec![data("a")],
-        ),
+        (": ping - 12:00\r\n\r\ndata: a\r\n\r\n: ping\r\n\r\n", vec![data("a")]),
         (
             ": in\ndata: a\n: between\nid: 1\n: lines\ndata: b\nretry: 5\n\n",
             vec![data("a\nb")],
@@ -86,10 +77,7 @@ fn events_are_found_however_the_stream_is_cut() {
             "event: message\ndata: a\n\nevent: x\ndata: b\n\n",
             vec![data("a"), Some((Name::Other, b"b".to_vec()))],
         ),
-        (
-            "event:error\ndata:a\n\n",
-            vec![Some((Name::Error, b"a".to_vec()))],
-        ),
+        ("event:error\ndata:a\n\n", vec![Some((Name::Error, b"a".to_vec()))]),
         // Names are case-sensitive, and colons may follow in the value or never come.
         (
             "Data: a\ndatas: b\n data: c\nabcdefghijklmnop: d\nlong line without one\ndata: a:b: c\n\n",
@@ -98,10 +86,7 @@ fn events_are_found_however_the_stream_is_cut() {
         ("\u{feff}data: a\n\n\u{feff}data: b\n\n", vec![data("a")]),
         ("\u{feff}\ndata: a\n\n", vec![data("a")]),
         ("\u{feff}: ping\n\ndata: a\n\n", vec![data("a")]),
-        (
-            "data: caf\u{e9} \u{1F6A2}\n\n",
-            vec![data("caf\u{e9} \u{1F6A2}")],
-        ),
+        ("data: caf\u{e9} \u{1F6A2}\n\n", vec![data("caf\u{e9} \u{1F6A2}")]),
     ] {
         check(stream, &expected, false);
     }
@@ -109,14 +94,7 @@ fn events_are_found_however_the_stream_is_cut() {
 
 #[test]
 fn a_stream_that_breaks_off_is_partial() {
-    for stream in [
-        "d",
-        "data: a",
-        "data: a\n",
-        "id: 1\n",
-        ": pin",
-        "event: x\r\n",
-    ] {
+    for stream in ["d", "data: a", "data: a\n", "id: 1\n", ": pin", "event: x\r\n"] {
         check(stream, &[], true);
         check(&format!("data: x\n\n{stream}"), &[data("x")], true);
     }
@@ -136,11 +114,7 @@ fn half_a_byte_order_mark_is_part_of_the_first_line() {
             assert!(!scanner.has_partial());
         }
     }
-    for (stream, partial) in [
-        (&b"\xEF"[..], true),
-        (b"\xEF\xBB", true),
-        (b"\xEF\xBB\xBF", false),
-    ] {
+    for (stream, partial) in [(&b"\xEF"[..], true), (b"\xEF\xBB", true), (b"\xEF\xBB\xBF", false)] {
         assert_eq!(scan(&[stream], 100).1.has_partial(), partial, "{stream:?}");
     }
 }
@@ -151,10 +125,7 @@ fn ends_are_where_the_next_event_begins() {
         ("data: a\n\ndata: b\n\n", vec![9, 18]),
         ("data: a\r\n\r\ndata: b\r\n\r\n", vec![11, 22]),
         ("data: a\r\rdata: b\r\r", vec![9, 18]),
-        (
-            "\n: ping\n\ndata: a\n\n: ping\n\ndata: b\n\nid: 1\n",
-            vec![18, 35],
-        ),
+        ("\n: ping\n\ndata: a\n\n: ping\n\ndata: b\n\nid: 1\n", vec![18, 35]),
     ] {
         let mut scanner = Scanner::new(100);
         let mut ends = Vec::new();
@@ -194,15 +165,9 @@ fn an_event_has_a_limit_and_is_skipped_past_it() {
         (over.clone(), vec![None]),
         (format!("{over}{fits}"), vec![None, data(&"x".repeat(94))]),
         (format!("{lines}data: a\n\n"), vec![None, data("a")]),
-        (
-            format!("{over}{over}data: a\n\n"),
-            vec![None, None, data("a")],
-        ),
+        (format!("{over}{over}data: a\n\n"), vec![None, None, data("a")]),
         // Comments are not held, so they have no limit.
-        (
-            format!(": {}\n\ndata: a\n\n", "x".repeat(1000)),
-            vec![data("a")],
-        ),
+        (format!(": {}\n\ndata: a\n\n", "x".repeat(1000)), vec![data("a")]),
     ] {
         for size in (1..stream.len()).chain([stream.len()]) {
             let chunks: Vec<&[u8]> = stream.as_bytes().chunks(size).collect();
@@ -219,13 +184,10 @@ fn what_is_held_is_bounded() {
     let mut scanner = Scanner::new(10_000);
     let mut told = 0;
     for _ in 0..1000 {
-        scanner.push(
-            b"data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n",
-            |event| {
-                assert_eq!(event.content, Content::TooLarge);
-                told += 1;
-            },
-        );
+        scanner.push(b"data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n", |event| {
+            assert_eq!(event.content, Content::TooLarge);
+            told += 1;
+        });
         assert!(scanner.buffer.capacity() <= 20_000);
     }
     assert_eq!(told, 1);

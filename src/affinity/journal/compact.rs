@@ -141,9 +141,7 @@ impl Journal {
     /// Deletes the files that a snapshot stands for. What cannot be deleted is ignored at start, and tried again then.
     pub(super) fn remove_before(&self, number: u64) {
         let removed = files::list(&self.folder).and_then(|listing| {
-            let old = |numbers: &std::collections::BTreeSet<u64>| {
-                numbers.range(..number).copied().collect::<Vec<_>>()
-            };
+            let old = |numbers: &std::collections::BTreeSet<u64>| numbers.range(..number).copied().collect::<Vec<_>>();
             let segments = old(&listing.segments).into_iter().map(Name::segment);
             let snapshots = old(&listing.snapshots).into_iter().map(Name::snapshot);
             for name in segments.chain(snapshots) {

@@ -128,12 +128,7 @@ pub(super) fn create(volume: &dyn Volume, folder: &Path, name: Name) -> Result<(
 }
 
 /// Gives a file its name once all that stands in it is on the disk.
-pub(super) fn finish(
-    volume: &dyn Volume,
-    folder: &Path,
-    name: Name,
-    file: &File,
-) -> Result<(), Error> {
+pub(super) fn finish(volume: &dyn Volume, folder: &Path, name: Name, file: &File) -> Result<(), Error> {
     let path = name.unfinished(folder);
     volume
         .sync(file)
@@ -189,10 +184,7 @@ fn header(name: Name, salt: u32) -> Vec<u8> {
 /// Unknown to whoever makes ids; see `record`.
 fn salt(number: u64) -> u32 {
     let random = RandomState::new().hash_one(number);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "any 32 bits of a keyed hash do"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of a keyed hash do")]
     let salt = random as u32;
     salt
 }

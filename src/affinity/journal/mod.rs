@@ -59,9 +59,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    #[error(
-        "another process uses the state folder {path}; end it, or give each gateway a folder of its own"
-    )]
+    #[error("another process uses the state folder {path}; end it, or give each gateway a folder of its own")]
     InUse { path: PathBuf },
     #[error("cannot lock {path}")]
     Lock {
@@ -210,10 +208,7 @@ impl Journal {
         if writer.buffer.is_empty() {
             return;
         }
-        match self
-            .volume
-            .write(&writer.file, &writer.buffer, writer.length)
-        {
+        match self.volume.write(&writer.file, &writer.buffer, writer.length) {
             Ok(()) => writer.length += writer.buffer.len() as u64,
             Err(error) => {
                 // Part of it may have been written. Cutting it off is tidy but not needed: see `Writer::length`.

@@ -136,11 +136,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Record<'_>> {
         TAG_PUT_TASK | TAG_PUT_CONTEXT => {
             let [generation, state] = *take(&mut rest)?;
             Record::Put(Put {
-                kind: if tag == TAG_PUT_TASK {
-                    Kind::Task
-                } else {
-                    Kind::Context
-                },
+                kind: if tag == TAG_PUT_TASK { Kind::Task } else { Kind::Context },
                 generation: generation_of(generation)?,
                 state: state_of(state)?,
                 seen: u32::from_le_bytes(*take(&mut rest)?),

@@ -163,12 +163,7 @@ struct Replayed {
     skipped: bool,
 }
 
-fn replay(
-    folder: &Path,
-    name: Name,
-    mode: Mode,
-    apply: &mut dyn FnMut(Record<'_>),
-) -> Result<Replayed, Error> {
+fn replay(folder: &Path, name: Name, mode: Mode, apply: &mut dyn FnMut(Record<'_>)) -> Result<Replayed, Error> {
     let path = name.path(folder);
     match scan(&path, name, mode, apply) {
         Err(error @ Error::Corrupt { .. }) if mode == Mode::Recover => {
@@ -186,12 +181,7 @@ fn replay(
     }
 }
 
-fn scan(
-    path: &Path,
-    name: Name,
-    mode: Mode,
-    apply: &mut dyn FnMut(Record<'_>),
-) -> Result<Replayed, Error> {
+fn scan(path: &Path, name: Name, mode: Mode, apply: &mut dyn FnMut(Record<'_>)) -> Result<Replayed, Error> {
     let unreadable = |source| Error::Read {
         path: path.to_owned(),
         source,
@@ -269,12 +259,7 @@ fn keep(path: &Path) {
 }
 
 /// Goes on writing to the newest segment, after its last whole frame.
-fn resume(
-    folder: &Path,
-    volume: &dyn Volume,
-    number: u64,
-    replayed: &Replayed,
-) -> Result<Writer, Error> {
+fn resume(folder: &Path, volume: &dyn Volume, number: u64, replayed: &Replayed) -> Result<Writer, Error> {
     let path = Name::segment(number).path(folder);
     let fail = |source| Error::Write {
         path: path.clone(),

@@ -60,20 +60,11 @@ impl<R: Read> Scan<R> {
                     self.advance(HEAD + size);
                     let payload = self.window.get(start..start + size).unwrap_or_default();
                     // Intact but unreadable is as good as damaged.
-                    return Ok(record::decode(payload).map_or(
-                        Found::Damage {
-                            from,
-                            to: self.offset,
-                        },
-                        Found::Record,
-                    ));
+                    return Ok(record::decode(payload).map_or(Found::Damage { from, to: self.offset }, Found::Record));
                 }
                 None if !rest.is_empty() => self.advance(1),
                 Some(_) | None if self.offset > from => {
-                    return Ok(Found::Damage {
-                        from,
-                        to: self.offset,
-                    });
+                    return Ok(Found::Damage { from, to: self.offset });
                 }
                 Some(_) | None => return Ok(Found::End),
             }
@@ -92,9 +83,7 @@ impl<R: Read> Scan<R> {
         self.window.drain(..self.at);
         self.at = 0;
         let wanted = (WINDOW - self.window.len()) as u64;
-        let read = (&mut self.source)
-            .take(wanted)
-            .read_to_end(&mut self.window)?;
+        let read = (&mut self.source).take(wanted).read_to_end(&mut self.window)?;
         self.ended = (read as u64) < wanted;
         Ok(())
     }

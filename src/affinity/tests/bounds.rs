@@ -20,10 +20,7 @@ fn check(max: usize, tasks: &[(&str, Option<TaskState>)], left: &[&str], evicted
             endpoint_of(&affinity, id).is_some(),
             "{id} is the newest and was refused"
         );
-        assert!(
-            affinity.stats().tasks <= max.max(1) as u64,
-            "over the bound"
-        );
+        assert!(affinity.stats().tasks <= max.max(1) as u64, "over the bound");
     }
     let held: Vec<_> = dump(&affinity).into_keys().map(|(_, _, id)| id).collect();
     assert_eq!(held, left);
@@ -35,12 +32,7 @@ fn check(max: usize, tasks: &[(&str, Option<TaskState>)], left: &[&str], evicted
 fn finished_tasks_go_first_then_the_longest_unseen() {
     let three = [("a", LIVE), ("b", DONE), ("c", LIVE)];
     check(3, &three, &["a", "b", "c"], (0, 0));
-    check(
-        3,
-        &[&three[..], &[("d", LIVE)]].concat(),
-        &["a", "c", "d"],
-        (1, 0),
-    );
+    check(3, &[&three[..], &[("d", LIVE)]].concat(), &["a", "c", "d"], (1, 0));
     check(
         3,
         &[&three[..], &[("d", LIVE), ("e", LIVE)]].concat(),
@@ -63,23 +55,12 @@ fn finished_tasks_go_first_then_the_longest_unseen() {
     // Finished later, but unseen for less long than the other finished one.
     check(
         3,
-        &[
-            ("a", LIVE),
-            ("b", DONE),
-            ("c", LIVE),
-            ("a", DONE),
-            ("d", LIVE),
-        ],
+        &[("a", LIVE), ("b", DONE), ("c", LIVE), ("a", DONE), ("d", LIVE)],
         &["a", "c", "d"],
         (1, 0),
     );
     // The newest is finished at once and stays, though live ones must go for it.
-    check(
-        2,
-        &[("a", LIVE), ("b", LIVE), ("c", DONE)],
-        &["b", "c"],
-        (0, 1),
-    );
+    check(2, &[("a", LIVE), ("b", LIVE), ("c", DONE)], &["b", "c"], (0, 1));
     check(1, &[("a", LIVE), ("b", LIVE)], &["b"], (0, 1));
     // No room at all is no bound that a newest could be held to: it is one.
     check(0, &[("a", LIVE), ("b", DONE)], &["b"], (0, 1));
@@ -180,11 +161,7 @@ fn an_id_or_a_name_has_a_bound() {
     let check = |id: usize, name: usize, expected: Learned| {
         for context in [false, true] {
             let id = text(id);
-            let revealed = revealed(
-                (!context).then_some(&id),
-                context.then_some(id.as_str()),
-                LIVE,
-            );
+            let revealed = revealed((!context).then_some(&id), context.then_some(id.as_str()), LIVE);
             for place in 0..3 {
                 let affinity = memory(10, &Time::new());
                 let name = |wanted| {
@@ -246,8 +223,7 @@ fn threads_that_meet_keep_the_bound_and_the_count() {
     let time = Time::new();
     let state = embedded(folder.path(), 50);
     let volume: Arc<dyn Volume> = Arc::new(Faulty::default());
-    let affinity =
-        Affinity::open_with(&state, time.clock(), Mode::Strict, volume, 64 * 1024).unwrap();
+    let affinity = Affinity::open_with(&state, time.clock(), Mode::Strict, volume, 64 * 1024).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let (affinity, time) = (&affinity, &time);

@@ -97,10 +97,7 @@ fn a_hole_in_what_was_not_synced_is_skipped_and_the_files_are_replaced() {
         files(folder.path()),
         ["snapshot-0000000002.log", "tasks-0000000002.log"]
     );
-    assert_eq!(
-        tasks(&open(folder.path(), &time).unwrap()),
-        all_but(&[2, 3])
-    );
+    assert_eq!(tasks(&open(folder.path(), &time).unwrap()), all_but(&[2, 3]));
 }
 
 #[test]
@@ -149,10 +146,7 @@ fn check_flips(name: &str, folder: &Path, time: &Time, expect_refused_until: usi
         fs::write(&path, &bytes).unwrap();
         match open(folder, time) {
             Ok(affinity) => {
-                assert!(
-                    at >= expect_refused_until,
-                    "byte {at} of {name} was not refused"
-                );
+                assert!(at >= expect_refused_until, "byte {at} of {name} was not refused");
                 assert_eq!(tasks(&affinity), all_but(&[]), "byte {at} of {name}");
             }
             Err(error) => {
@@ -222,11 +216,7 @@ fn a_missing_file_is_refused() {
     let snapshot = folder.path().join("snapshot-0000000002.log");
     for (path, named, left) in [
         (&segment, &segment, all_but(&[])),
-        (
-            &snapshot,
-            &first_segment(folder.path()),
-            vec!["t9".to_owned()],
-        ),
+        (&snapshot, &first_segment(folder.path()), vec!["t9".to_owned()]),
     ] {
         let copy = tempfile::tempdir().unwrap();
         for name in files(folder.path()) {
@@ -276,13 +266,7 @@ fn a_renamed_file_is_refused() {
 #[test]
 fn foreign_files_are_left_alone() {
     let (folder, time) = journal(true);
-    for name in [
-        "notes.txt",
-        "tasks-x.log",
-        "tasks-1.bak",
-        "other-1.log",
-        "a.tmp",
-    ] {
+    for name in ["notes.txt", "tasks-x.log", "tasks-1.bak", "other-1.log", "a.tmp"] {
         fs::write(folder.path().join(name), "mine").unwrap();
     }
     let affinity = open(folder.path(), &time).unwrap();

@@ -197,10 +197,7 @@ fn a_compaction_gives_up_when_the_process_ends() {
     affinity.close();
     assert!(affinity.compact(), "giving up is no failure");
     let before = owners(&affinity);
-    assert_eq!(
-        files(folder.path()),
-        ["tasks-0000000001.log", "tasks-0000000002.log"]
-    );
+    assert_eq!(files(folder.path()), ["tasks-0000000001.log", "tasks-0000000002.log"]);
     drop(affinity);
     assert_eq!(owners(&open(folder.path(), &time).unwrap()), before);
 }

@@ -93,10 +93,7 @@ fn what_was_safe_is_found_after_kill() {
         child.kill().unwrap();
         child.wait().unwrap();
         let last = reader.join().unwrap().expect("the child said something");
-        assert!(
-            last >= safe,
-            "round {round} went on behind the one before it"
-        );
+        assert!(last >= safe, "round {round} went on behind the one before it");
         safe = last;
 
         let state = embedded(folder.path(), 1_000_000);

@@ -139,20 +139,9 @@ fn recover(folder: &Path, time: &Time) -> Result<Affinity, Error> {
     open_on(folder, time, &Arc::new(Faulty::default()), Mode::Recover)
 }
 
-fn open_on(
-    folder: &Path,
-    time: &Time,
-    volume: &Arc<Faulty>,
-    mode: Mode,
-) -> Result<Affinity, Error> {
+fn open_on(folder: &Path, time: &Time, volume: &Arc<Faulty>, mode: Mode) -> Result<Affinity, Error> {
     let volume: Arc<dyn Volume> = Arc::clone(volume) as _;
-    Affinity::open_with(
-        &embedded(folder, 10_000),
-        time.clock(),
-        mode,
-        volume,
-        COMPACT_FLOOR,
-    )
+    Affinity::open_with(&embedded(folder, 10_000), time.clock(), mode, volume, COMPACT_FLOOR)
 }
 
 fn revealed(task: Option<&str>, context: Option<&str>, state: Option<TaskState>) -> Revealed {
@@ -192,11 +181,7 @@ fn dump(affinity: &Affinity) -> BTreeMap<Key, (Owner, u32)> {
                 state: put.state,
                 generation: put.generation,
             };
-            let key = (
-                put.kind == Kind::Task,
-                put.agent.to_owned(),
-                put.id.to_owned(),
-            );
+            let key = (put.kind == Kind::Task, put.agent.to_owned(), put.id.to_owned());
             let before = all.insert(key, (owner, put.seen));
             assert_eq!(before, None, "an id is held twice");
         }) {}

@@ -80,12 +80,7 @@ fn a_state_follows_the_answers_until_it_is_terminal() {
             V1_0,
         );
     }
-    check(
-        &[(A, V0_3, None, New), (A, V1_0, None, Updated)],
-        A,
-        None,
-        V1_0,
-    );
+    check(&[(A, V0_3, None, New), (A, V1_0, None, Updated)], A, None, V1_0);
 }
 
 #[test]
@@ -104,10 +99,7 @@ fn a_task_is_never_given_to_another_endpoint() {
         V1_0,
     );
     check(
-        &[
-            (A, V1_0, Some(Completed), New),
-            (B, V1_0, Some(Completed), Conflict),
-        ],
+        &[(A, V1_0, Some(Completed), New), (B, V1_0, Some(Completed), Conflict)],
         A,
         Some(Completed),
         V1_0,

@@ -87,10 +87,7 @@ fn reopen(folder: &Path, time: &Time) -> Affinity {
 /// The same owners; as for when they were seen, the journal may be behind.
 fn same(before: &Affinity, after: &Affinity) -> Result<(), TestCaseError> {
     let (before, after) = (dump(before), dump(after));
-    prop_assert_eq!(
-        before.keys().collect::<Vec<_>>(),
-        after.keys().collect::<Vec<_>>()
-    );
+    prop_assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
     for (key, (owner, seen)) in before {
         let (other, written) = &after[&key];
         prop_assert_eq!(&owner, other);
@@ -227,10 +224,7 @@ fn the_folder_and_its_files_are_the_owners_only() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o700);
     assert_eq!(mode(&path.join("lock")), 0o600);
-    assert_eq!(
-        files(&path),
-        ["snapshot-0000000002.log", "tasks-0000000002.log"]
-    );
+    assert_eq!(files(&path), ["snapshot-0000000002.log", "tasks-0000000002.log"]);
     for name in files(&path) {
         assert_eq!(mode(&path.join(name)), 0o600);
     }
@@ -270,15 +264,9 @@ async fn the_services_sync_and_stop() {
         assert!(rounds < 500, "nothing was synced");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(
-        drain
-            .run(Duration::from_secs(5), Duration::from_secs(5))
-            .await
-    );
+    assert!(drain.run(Duration::from_secs(5), Duration::from_secs(5)).await);
     let last = Arc::clone(&affinity);
-    tokio::task::spawn_blocking(move || last.close())
-        .await
-        .unwrap();
+    tokio::task::spawn_blocking(move || last.close()).await.unwrap();
     drop(affinity);
     let again = Affinity::open(&state, Time::new().clock()).unwrap();
     assert_eq!(endpoint_of(&again, "t").as_deref(), Some("http://a/"));

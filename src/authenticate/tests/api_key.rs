@@ -25,10 +25,7 @@ async fn a_key_in_a_header_field() {
     check(&[("x-api-key", "secret-of-cid")], "! unknown-key").await;
     check(&[("x-api-key", "secret-of-ann, x")], "! unknown-key").await;
     check(&[("x-api-key", "\u{e9}")], "! unknown-key").await;
-    let twice = [
-        ("x-api-key", "secret-of-ann"),
-        ("x-api-key", "secret-of-ann"),
-    ];
+    let twice = [("x-api-key", "secret-of-ann"), ("x-api-key", "secret-of-ann")];
     check(&twice, "! ambiguous").await;
     let long = "x".repeat(1024);
     check(&[("x-api-key", &long)], "! unknown-key").await;
@@ -40,11 +37,7 @@ async fn a_key_in_a_header_field() {
 async fn a_key_in_the_query() {
     let verifiers = at(ApiKeyPlace::Query, "api_key");
     let check = async |uri: &str, expected: &str| {
-        assert_eq!(
-            one(&verifiers, "k", &head(uri, &[])).await,
-            expected,
-            "{uri}"
-        );
+        assert_eq!(one(&verifiers, "k", &head(uri, &[])).await, expected, "{uri}");
     };
     check("/?api_key=secret-of-ann", "key:ann").await;
     check("/?a=b&api_key=secret%2Dof%2dann&c", "key:ann").await;
@@ -54,11 +47,7 @@ async fn a_key_in_the_query() {
     check("/?api_key", "! malformed").await;
     check("/?api_key=secret%-of-ann", "! unknown-key").await;
     check("/?api_key=secret+of+ann", "! unknown-key").await;
-    check(
-        "/?api_key=secret-of-ann&api_key=secret-of-ann",
-        "! ambiguous",
-    )
-    .await;
+    check("/?api_key=secret-of-ann&api_key=secret-of-ann", "! ambiguous").await;
     check("/?api_key=secret-of-ann&api%5fkey=x", "! ambiguous").await;
 }
 
@@ -106,11 +95,7 @@ async fn a_file_holds_salted_and_unsalted_hashes() {
     let verifiers = build(vec![("k", scheme)]);
     let check = async |requirement: &str, key: &str, expected: &str| {
         let parts = head("/", &[("x-api-key", key)]);
-        assert_eq!(
-            one(&verifiers, requirement, &parts).await,
-            expected,
-            "{key}"
-        );
+        assert_eq!(one(&verifiers, requirement, &parts).await, expected, "{key}");
     };
     check("k", "one", "key:a").await;
     check("k", "two", "key:b").await;
@@ -140,19 +125,13 @@ fn a_file_that_is_wrong_is_refused_without_repeating_a_key() {
         );
     };
     check("keys:\n- { id: a, hash: hunter2 }\n", "sha256sum");
-    check(
-        "keys:\n- { id: a, hash: \"sha256:hunter2\" }\n",
-        "sha256sum",
-    );
+    check("keys:\n- { id: a, hash: \"sha256:hunter2\" }\n", "sha256sum");
     check(
         &format!("keys:\n- {{ id: a, hash: \"sha256::{digest}\" }}\n"),
         "sha256sum",
     );
     check(
-        &format!(
-            "keys:\n- {{ id: a, hash: \"sha256:{}\" }}\n",
-            digest.get(1..).unwrap()
-        ),
+        &format!("keys:\n- {{ id: a, hash: \"sha256:{}\" }}\n", digest.get(1..).unwrap()),
         "sha256sum",
     );
     check("keys:\n- { id: a, key: hunter2 }\n", "at line 2");
@@ -160,9 +139,7 @@ fn a_file_that_is_wrong_is_refused_without_repeating_a_key() {
     check("hunter2", "expected a list `keys`");
     check("keys: []\nkeys: []\n", "expected a list `keys`");
     check(
-        &format!(
-            "keys:\n- {{ id: a, hash: \"sha256:{digest}\" }}\n- {{ id: b, hash: \"sha256:{digest}\" }}\n"
-        ),
+        &format!("keys:\n- {{ id: a, hash: \"sha256:{digest}\" }}\n- {{ id: b, hash: \"sha256:{digest}\" }}\n"),
         "keys[1] (b): the same hash",
     );
     check(
@@ -170,10 +147,7 @@ fn a_file_that_is_wrong_is_refused_without_repeating_a_key() {
         "the id must have",
     );
     check(
-        &format!(
-            "keys:\n- {{ id: a, hash: \"sha256:{}\" }}\n",
-            hex(&sha256(&[]))
-        ),
+        &format!("keys:\n- {{ id: a, hash: \"sha256:{}\" }}\n", hex(&sha256(&[]))),
         "hash of nothing",
     );
 }
@@ -185,12 +159,9 @@ fn a_missing_file_and_an_impossible_name_are_refused() {
         name: "x".to_owned(),
         keys: KeySource::File("/nonexistent/keys.yaml".into()),
     });
-    let problems = try_build(vec![("k", missing)], &Time::new())
-        .map(|_| ())
-        .unwrap_err();
+    let problems = try_build(vec![("k", missing)], &Time::new()).map(|_| ()).unwrap_err();
     assert!(
-        problems[0].cause.contains("/nonexistent/keys.yaml")
-            && problems[0].cause.contains("No such file"),
+        problems[0].cause.contains("/nonexistent/keys.yaml") && problems[0].cause.contains("No such file"),
         "{problems:?}"
     );
     for (place, name) in [
@@ -240,16 +211,12 @@ async fn a_reload_takes_effect_for_requirements_that_exist() {
     ));
     let verifiers = build(vec![("k", scheme)]);
     let requirement = verifiers.resolve(&security("k")).unwrap();
-    let show =
-        async |key: &str| outcome(&requirement, &peer(), &head("/", &[("x-api-key", key)])).await;
+    let show = async |key: &str| outcome(&requirement, &peer(), &head("/", &[("x-api-key", key)])).await;
     assert_eq!(verifiers.reload(), Ok(vec![]));
     assert_eq!(show("one").await, "key:a");
     rewrite(
         file.path(),
-        &format!(
-            "keys: [{{ id: a, hash: \"sha256:{}\" }}]",
-            hex(&sha256(&[b"two"]))
-        ),
+        &format!("keys: [{{ id: a, hash: \"sha256:{}\" }}]", hex(&sha256(&[b"two"]))),
     );
     assert_eq!(verifiers.reload(), Ok(vec!["k".to_owned()]));
     assert_eq!(show("one").await, "! unknown-key");

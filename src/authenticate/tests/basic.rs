@@ -65,11 +65,7 @@ async fn users_are_known_by_their_password() {
     check(head("/", &[]), "! missing").await;
     let field = ("authorization", "Basic YW5uOmE6Yg==");
     check(head("/", &[field, field]), "! ambiguous").await;
-    check(
-        with_authorization(&format!("Basic {}", "A".repeat(1025))),
-        "! too-long",
-    )
-    .await;
+    check(with_authorization(&format!("Basic {}", "A".repeat(1025))), "! too-long").await;
     let ok = one(&verifiers, "b:read", &basic(b"ann:a:b")).await;
     assert_eq!(ok, "basic:ann");
     let lacks = one(&verifiers, "b:write", &basic(b"ann:a:b")).await;
@@ -90,10 +86,7 @@ async fn a_password_is_remembered_for_a_minute_and_not_past_a_reload() {
         "the file counts only after a reload"
     );
     assert_eq!(verifiers.reload(), Ok(vec!["b".to_owned()]));
-    assert_eq!(
-        one(&verifiers, "b", &basic(b"ann:one")).await,
-        "! bad-password"
-    );
+    assert_eq!(one(&verifiers, "b", &basic(b"ann:one")).await, "! bad-password");
     assert_eq!(one(&verifiers, "b", &basic(b"ann:two")).await, "basic:ann");
     time.set(NOW + super::super::basic::REMEMBERED_SECONDS);
     assert_eq!(one(&verifiers, "b", &basic(b"ann:two")).await, "basic:ann");
@@ -120,10 +113,7 @@ async fn many_checks_at_once_all_end() {
 async fn an_empty_file_admits_nobody() {
     let (_file, scheme) = users("users: []");
     let verifiers = build(vec![("b", scheme)]);
-    assert_eq!(
-        one(&verifiers, "b", &basic(b"ann:one")).await,
-        "! bad-password"
-    );
+    assert_eq!(one(&verifiers, "b", &basic(b"ann:one")).await, "! bad-password");
 }
 
 #[test]
@@ -170,9 +160,7 @@ fn a_file_that_is_wrong_is_refused_without_repeating_a_password() {
         "no colon",
     );
     check(
-        &format!(
-            "users:\n- {{ name: a, password_hash: \"{good}\" }}\n- {{ name: a, password_hash: \"{good}\" }}\n"
-        ),
+        &format!("users:\n- {{ name: a, password_hash: \"{good}\" }}\n- {{ name: a, password_hash: \"{good}\" }}\n"),
         "users[1].name",
     );
     check("users:\n- { name: a, password: hunter2 }\n", "at line 2");

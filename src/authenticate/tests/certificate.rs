@@ -17,12 +17,7 @@ fn certificate() -> PeerCertificate {
 
 async fn check_rule(rule: CertificateRule, expected: &str) {
     let allow = vec![CertificateRule::Uri("spiffe://other/*".to_owned()), rule];
-    let verifiers = build(vec![(
-        "m",
-        scheme(SchemeKind::MutualTls {
-            allow: allow.clone(),
-        }),
-    )]);
+    let verifiers = build(vec![("m", scheme(SchemeKind::MutualTls { allow: allow.clone() }))]);
     let requirement = verifiers.resolve(&security("m")).unwrap();
     let found = outcome(&requirement, &peer_with(certificate()), &head("/", &[])).await;
     assert_eq!(found, expected, "{allow:?}");
@@ -39,11 +34,7 @@ async fn a_name_that_a_rule_matches_is_the_principal() {
         "mtls:spiffe://example.com/agents/maps",
     )
     .await;
-    check_rule(
-        uri("spiffe://example.com/agents"),
-        "! certificate-not-allowed",
-    )
-    .await;
+    check_rule(uri("spiffe://example.com/agents"), "! certificate-not-allowed").await;
     check_rule(uri("SPIFFE://example.com/*"), "! certificate-not-allowed").await;
     check_rule(dns("maps.EXAMPLE.com"), "mtls:maps.example.com").await;
     check_rule(dns("*.example.com"), "mtls:maps.example.com").await;
@@ -91,15 +82,9 @@ async fn a_certificate_is_good_until_its_last_second() {
     let requirement = verifiers.resolve(&security("m")).unwrap();
     let peer = peer_with(certificate());
     let parts = head("/", &[]);
-    assert_eq!(
-        outcome(&requirement, &peer, &parts).await,
-        "mtls:maps.example.com"
-    );
+    assert_eq!(outcome(&requirement, &peer, &parts).await, "mtls:maps.example.com");
     time.set(NOW + 1);
-    assert_eq!(
-        outcome(&requirement, &peer, &parts).await,
-        "! certificate-expired"
-    );
+    assert_eq!(outcome(&requirement, &peer, &parts).await, "! certificate-expired");
 }
 
 #[tokio::test]

@@ -92,10 +92,7 @@ impl Issuer {
 }
 
 fn set(keys: &[(&str, &Key)]) -> String {
-    let keys: Vec<_> = keys
-        .iter()
-        .map(|(kid, key)| key.public(json!({"kid": kid})))
-        .collect();
+    let keys: Vec<_> = keys.iter().map(|(kid, key)| key.public(json!({"kid": kid}))).collect();
     json!({"keys": keys}).to_string()
 }
 
@@ -219,11 +216,7 @@ async fn a_rotation_without_key_ids_is_found_too() {
     verifiers.start(&drain);
     eventually("readiness", || verifiers.ready()).await;
     issuer.serve(StatusCode::OK, plain(&new));
-    let token = new.sign_as(
-        Algorithm::ES256,
-        r#"{"alg":"ES256"}"#,
-        &claims().to_string(),
-    );
+    let token = new.sign_as(Algorithm::ES256, r#"{"alg":"ES256"}"#, &claims().to_string());
     assert_eq!(show(&verifiers, &token).await, ANN);
 }
 
@@ -241,10 +234,7 @@ async fn keys_are_refreshed_and_survive_an_outage() {
         (StatusCode::FOUND, String::new()),
         (StatusCode::OK, "<html>".to_owned()),
         (StatusCode::OK, json!({"keys": []}).to_string()),
-        (
-            StatusCode::OK,
-            json!({"keys": [{"kty": "oct", "k": "AA"}]}).to_string(),
-        ),
+        (StatusCode::OK, json!({"keys": [{"kty": "oct", "k": "AA"}]}).to_string()),
         (StatusCode::OK, " ".repeat(1024 * 1024 + 1)),
     ] {
         issuer.serve(status, body);
@@ -269,10 +259,7 @@ async fn the_job_ends_with_the_verifiers() {
     let requirement = verifiers.resolve(&security("j")).unwrap();
     drop(verifiers);
     let before = issuer.fetches();
-    eventually("more fetches for the requirement", || {
-        issuer.fetches() >= before + 2
-    })
-    .await;
+    eventually("more fetches for the requirement", || issuer.fetches() >= before + 2).await;
     drop(requirement);
     tokio::time::sleep(Duration::from_millis(50)).await;
     let ended = issuer.fetches();

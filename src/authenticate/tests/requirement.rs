@@ -98,9 +98,7 @@ async fn a_certificate_may_be_all_that_is_lacking() {
         not_after: i64::MAX,
         ..PeerCertificate::default()
     });
-    let principal = identify(&requirement, &peer, &head("/", &[A]))
-        .await
-        .unwrap();
+    let principal = identify(&requirement, &peer, &head("/", &[A])).await.unwrap();
     assert_eq!(&*principal.id, "key:ann+mtls:maps");
     let schemes: Vec<&str> = principal.schemes.iter().map(|name| &**name).collect();
     assert_eq!(schemes, ["a", "m"]);
@@ -115,10 +113,7 @@ fn a_scheme_without_a_verifier_is_an_error() {
     };
     assert_eq!(unknown("a"), Ok(()));
     assert_eq!(unknown("x"), Err(vec!["x".to_owned()]));
-    assert_eq!(
-        unknown("a | y + x | x | -"),
-        Err(vec!["x".to_owned(), "y".to_owned()])
-    );
+    assert_eq!(unknown("a | y + x | x | -"), Err(vec!["x".to_owned(), "y".to_owned()]));
 }
 
 #[tokio::test]
@@ -146,9 +141,7 @@ async fn challenges_come_from_the_configuration() {
     ]);
     let check = async |requirement: &str, fields: &[(&str, &str)], expected: &[&str]| {
         let requirement_ = verifiers.resolve(&security(requirement)).unwrap();
-        let error = identify(&requirement_, &peer(), &head("/", fields))
-            .await
-            .unwrap_err();
+        let error = identify(&requirement_, &peer(), &head("/", fields)).await.unwrap_err();
         assert_eq!(error.challenges(), expected, "{requirement} {fields:?}");
     };
     check(
@@ -242,10 +235,7 @@ fn places_are_those_of_every_scheme() {
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()))
         .collect();
-    assert_eq!(
-        left,
-        [("x-b", b"kept".as_slice()), ("cookie", b"a=1; flag; b=2=3")]
-    );
+    assert_eq!(left, [("x-b", b"kept".as_slice()), ("cookie", b"a=1; flag; b=2=3")]);
     let mut headers = head("/", &[("cookie", "session=x")]).headers;
     places.strip_headers(&mut headers);
     assert!(headers.is_empty());

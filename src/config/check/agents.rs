@@ -8,8 +8,8 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use crate::a2a::card::is_forbidden_override;
 use super::{Check, DAY, MILLISECOND, security, upstream, url};
+use crate::a2a::card::is_forbidden_override;
 
 #[derive(Default)]
 struct Taken {
@@ -58,13 +58,7 @@ fn hosts_hide_nothing(check: &mut Check<'_>, raw: &Raw) {
     }
 }
 
-fn agent(
-    check: &mut Check<'_>,
-    key: &str,
-    one: &RawAgent,
-    raw: &Raw,
-    taken: &mut Taken,
-) -> Option<Agent> {
+fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mut Taken) -> Option<Agent> {
     let name_key = join(key, "name");
     let name = names::name(check, &name_key, one.name.as_ref());
     if let Some(name) = &name {
@@ -102,12 +96,7 @@ fn agent(
     })
 }
 
-fn route(
-    check: &mut Check<'_>,
-    key: &str,
-    raw: &RawAgent,
-    taken: &mut Taken,
-) -> Option<AgentRoute> {
+fn route(check: &mut Check<'_>, key: &str, raw: &RawAgent, taken: &mut Taken) -> Option<AgentRoute> {
     match (&raw.path, &raw.host) {
         (Some(path), None) => {
             let key = join(key, "path");
@@ -179,18 +168,8 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
     }
     let overrides: Map<String, Value> = raw.overrides.clone();
     let refresh = check.time(&join(key, "refresh"), raw.refresh, MILLISECOND * 100, DAY);
-    let max_bytes = check.size(
-        &join(key, "max_bytes"),
-        raw.max_bytes,
-        Size::kib(1),
-        Size::mib(16),
-    );
-    let max_age = check.time(
-        &join(key, "max_age"),
-        raw.max_age,
-        std::time::Duration::ZERO,
-        DAY * 30,
-    );
+    let max_bytes = check.size(&join(key, "max_bytes"), raw.max_bytes, Size::kib(1), Size::mib(16));
+    let max_age = check.time(&join(key, "max_age"), raw.max_age, std::time::Duration::ZERO, DAY * 30);
     sound.then(|| Card {
         url: raw.url.clone(),
         refresh,

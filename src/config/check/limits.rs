@@ -61,11 +61,7 @@ pub fn limits(check: &mut Check<'_>, raw: &RawLimits) -> Limits {
     let number_digits = count("number_digits", raw.number_digits, 4096);
     let _streams = count("http2_streams", raw.http2_streams, 10_000);
     let connections = count("connections", raw.connections, 1_000_000);
-    let connections_per_address = count(
-        "connections_per_address",
-        raw.connections_per_address,
-        1_000_000,
-    );
+    let connections_per_address = count("connections_per_address", raw.connections_per_address, 1_000_000);
     let rate_limit_keys = count("rate_limit_keys", raw.rate_limit_keys, 10_000_000);
 
     Limits {
@@ -114,11 +110,7 @@ impl Rules {
     }
 
     pub fn finish(self) -> Vec<RateLimit> {
-        let mut taken: BTreeSet<String> = self
-            .rules
-            .iter()
-            .filter_map(|(name, _)| name.clone())
-            .collect();
+        let mut taken: BTreeSet<String> = self.rules.iter().filter_map(|(name, _)| name.clone()).collect();
         self.rules
             .into_iter()
             .map(|(name, mut rule)| {
@@ -166,10 +158,7 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
         (None, Some(count), None) => ("concurrent", LimitBound::Concurrent(count)),
         (None, None, Some(count)) => ("streams", LimitBound::OpenStreams(count)),
         _ => {
-            check.problem(
-                key,
-                "needs exactly one of `rate`, `concurrent` and `open_streams`",
-            );
+            check.problem(key, "needs exactly one of `rate`, `concurrent` and `open_streams`");
             return None;
         }
     };

@@ -4,19 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 
-use super::super::model::{
-    Admin, CertificateFiles, ClientCertificates, Listener, ListenerTls, TlsVersion,
-};
+use super::super::model::{Admin, CertificateFiles, ClientCertificates, Listener, ListenerTls, TlsVersion};
 use super::super::raw::{List, RawClientCertificates, RawListener, RawListenerTls, RawTlsVersion};
 use super::super::{join, place};
 use super::Check;
 use super::names::{self, Unique};
 
-pub fn listeners(
-    check: &mut Check<'_>,
-    raw: &List<RawListener>,
-    admin: Option<&Admin>,
-) -> Option<Vec<Listener>> {
+pub fn listeners(check: &mut Check<'_>, raw: &List<RawListener>, admin: Option<&Admin>) -> Option<Vec<Listener>> {
     if raw.is_empty() {
         check.problem("listeners", "needs at least one listener");
     }
@@ -107,9 +101,7 @@ fn network(check: &mut Check<'_>, key: &str, text: &str) -> Option<IpNet> {
         Ok(network) if network.prefix_len() == 0 => {
             check.problem(
                 key,
-                format!(
-                    "`{text}` would believe every caller's forwarding headers; name the proxies"
-                ),
+                format!("`{text}` would believe every caller's forwarding headers; name the proxies"),
             );
             None
         }
@@ -166,11 +158,7 @@ fn tls(check: &mut Check<'_>, key: &str, raw: &RawListenerTls) -> Option<Listene
     })
 }
 
-fn certificates(
-    check: &mut Check<'_>,
-    key: &str,
-    raw: &RawListenerTls,
-) -> Option<Vec<CertificateFiles>> {
+fn certificates(check: &mut Check<'_>, key: &str, raw: &RawListenerTls) -> Option<Vec<CertificateFiles>> {
     let single = raw.certificate.is_some() || raw.private_key.is_some();
     match (single, raw.certificates.is_empty()) {
         (true, false) => {
@@ -181,10 +169,7 @@ fn certificates(
             None
         }
         (false, true) => {
-            check.problem(
-                key,
-                "needs `certificate` and `private_key`, or `certificates`",
-            );
+            check.problem(key, "needs `certificate` and `private_key`, or `certificates`");
             None
         }
         (true, true) => {
@@ -199,10 +184,8 @@ fn certificates(
             let mut all = Vec::new();
             for (index, raw) in raw.certificates.items() {
                 let key = place(&join(key, "certificates"), index);
-                let certificate =
-                    check.optional_path(&join(&key, "certificate"), raw.certificate.as_ref());
-                let private_key =
-                    check.optional_path(&join(&key, "private_key"), raw.private_key.as_ref());
+                let certificate = check.optional_path(&join(&key, "certificate"), raw.certificate.as_ref());
+                let private_key = check.optional_path(&join(&key, "private_key"), raw.private_key.as_ref());
                 all.push(CertificateFiles {
                     certificate: certificate?,
                     private_key: private_key?,

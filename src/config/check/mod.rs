@@ -34,12 +34,7 @@ pub const HOUR: Duration = Duration::from_secs(60 * 60);
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `earlier` are the problems that `shape` and its forerunners have found.
-pub fn check(
-    raw: &Raw,
-    base: &Path,
-    places: &Places,
-    earlier: Vec<Problem>,
-) -> Result<Config, Vec<Problem>> {
+pub fn check(raw: &Raw, base: &Path, places: &Places, earlier: Vec<Problem>) -> Result<Config, Vec<Problem>> {
     let mut check = Check {
         base,
         places,
@@ -102,10 +97,7 @@ fn state(check: &mut Check<'_>, raw: &RawState) -> Option<State> {
                 ("state.sync_interval", raw.sync_interval.is_some()),
             ] {
                 if given {
-                    check.problem(
-                        key,
-                        "belongs to `store: embedded`; the memory store has none",
-                    );
+                    check.problem(key, "belongs to `store: embedded`; the memory store has none");
                 }
             }
             Some(Store::Memory)
@@ -115,10 +107,9 @@ fn state(check: &mut Check<'_>, raw: &RawState) -> Option<State> {
             let sync_interval = raw.sync_interval.map_or(DEFAULT_SYNC_INTERVAL, |interval| {
                 check.time("state.sync_interval", interval, MILLISECOND, HOUR)
             });
-            check.path("state.path", path).map(|path| Store::Embedded {
-                path,
-                sync_interval,
-            })
+            check
+                .path("state.path", path)
+                .map(|path| Store::Embedded { path, sync_interval })
         }
     };
     let max_tasks = check.count("state.max_tasks", raw.max_tasks, 1, 100_000_000);
@@ -229,10 +220,7 @@ impl Check<'_> {
     ) {
         if value < least || value > most {
             let (value, least, most) = (show(value), show(least), show(most));
-            self.problem(
-                key,
-                format!("must be from {least} to {most}, found {value}"),
-            );
+            self.problem(key, format!("must be from {least} to {most}, found {value}"));
         }
     }
 }

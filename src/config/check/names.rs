@@ -21,9 +21,7 @@ pub fn name(check: &mut Check<'_>, key: &str, text: Option<&String>) -> Option<S
     if !is_name(text) {
         check.problem(
             key,
-            format!(
-                "must be 1 to {MAX_NAME} letters, digits, `-`, `_` or `.`, beginning with a letter or digit"
-            ),
+            format!("must be 1 to {MAX_NAME} letters, digits, `-`, `_` or `.`, beginning with a letter or digit"),
         );
         return None;
     }

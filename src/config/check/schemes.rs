@@ -3,12 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::super::model::{
-    ApiKey, ApiKeyPlace, CertificateRule, JwksSource, Jwt, KeySource, Scheme, SchemeKind,
-};
-use super::super::raw::{
-    List, Names, RawHttpScheme, RawKey, RawKeyPlace, RawScheme, RawSchemeType,
-};
+use super::super::model::{ApiKey, ApiKeyPlace, CertificateRule, JwksSource, Jwt, KeySource, Scheme, SchemeKind};
+use super::super::raw::{List, Names, RawHttpScheme, RawKey, RawKeyPlace, RawScheme, RawSchemeType};
 use super::super::{join, place};
 use super::names::{self, Unique};
 use super::{Check, DAY, SECOND};
@@ -35,10 +31,7 @@ const JWT_KEYS: [&str; 9] = [
     "principal_claim",
 ];
 
-pub fn schemes(
-    check: &mut Check<'_>,
-    raw: &Names<RawScheme>,
-) -> Option<BTreeMap<SchemeName, Scheme>> {
+pub fn schemes(check: &mut Check<'_>, raw: &Names<RawScheme>) -> Option<BTreeMap<SchemeName, Scheme>> {
     let mut schemes = BTreeMap::new();
     let mut complete = true;
     for (name, raw) in raw.items() {
@@ -64,12 +57,8 @@ pub fn schemes(
 fn kind(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind> {
     let (kind, own): (&str, &[&str]) = match (raw.kind?, raw.scheme) {
         (RawSchemeType::ApiKey, _) => ("apiKey", &["in", "name", "keys", "keys_file"]),
-        (RawSchemeType::Http, Some(RawHttpScheme::Bearer)) => {
-            ("http with bearer", &["scheme", "bearerFormat"])
-        }
-        (RawSchemeType::Http, Some(RawHttpScheme::Basic)) => {
-            ("http with basic", &["scheme", "users_file"])
-        }
+        (RawSchemeType::Http, Some(RawHttpScheme::Bearer)) => ("http with bearer", &["scheme", "bearerFormat"]),
+        (RawSchemeType::Http, Some(RawHttpScheme::Basic)) => ("http with basic", &["scheme", "users_file"]),
         (RawSchemeType::Http, None) => {
             need(check, key, "scheme", "http", false);
             return None;
@@ -82,10 +71,7 @@ fn kind(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind>
     for (name, given) in given(raw) {
         let belongs = own.contains(&name) || (takes_tokens && JWT_KEYS.contains(&name));
         if given && !belongs {
-            check.problem(
-                &join(key, name),
-                format!("does not belong to the type {kind}"),
-            );
+            check.problem(&join(key, name), format!("does not belong to the type {kind}"));
         }
     }
     match (raw.kind?, raw.scheme) {
@@ -103,19 +89,11 @@ fn kind(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind>
         }),
         (RawSchemeType::OAuth2, _) => oauth2(check, key, kind, raw),
         (RawSchemeType::OpenIdConnect, _) => {
-            let url = published_url(
-                check,
-                key,
-                "openIdConnectUrl",
-                raw.open_id_connect_url.as_ref(),
-            );
+            let url = published_url(check, key, "openIdConnectUrl", raw.open_id_connect_url.as_ref());
             let is_given = raw.open_id_connect_url.is_some();
             need(check, key, "openIdConnectUrl", kind, is_given);
             let jwt = jwt(check, key, kind, raw);
-            Some(SchemeKind::OpenIdConnect {
-                url: url?,
-                jwt: jwt?,
-            })
+            Some(SchemeKind::OpenIdConnect { url: url?, jwt: jwt? })
         }
         (RawSchemeType::MutualTls, _) => mutual_tls(check, key, raw),
     }
@@ -148,10 +126,7 @@ fn given(raw: &RawScheme) -> [(&'static str, bool); 20] {
 
 fn need(check: &mut Check<'_>, key: &str, name: &str, kind: &str, is_given: bool) {
     if !is_given {
-        check.problem(
-            &join(key, name),
-            format!("is required with the type {kind}"),
-        );
+        check.problem(&join(key, name), format!("is required with the type {kind}"));
     }
 }
 
@@ -171,9 +146,7 @@ fn api_key(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKi
     });
     let keys = match (&raw.keys, &raw.keys_file) {
         (Some(keys), None) => inline_keys(check, &join(key, "keys"), keys).map(KeySource::Inline),
-        (None, Some(file)) => check
-            .path(&join(key, "keys_file"), file)
-            .map(KeySource::File),
+        (None, Some(file)) => check.path(&join(key, "keys_file"), file).map(KeySource::File),
         (Some(_), Some(_)) => {
             check.problem(key, "has both `keys` and `keys_file`; keep one of them");
             None
@@ -210,11 +183,10 @@ fn inline_keys(check: &mut Check<'_>, key: &str, raw: &List<RawKey>) -> Option<V
         if let Some(id) = &id {
             ids.claim(check, &id_key, id);
         }
-        let hash =
-            raw.hash.as_ref().and_then(|text| {
-                let hash_key = join(&key, "hash");
-                let hash = parse_hash(text);
-                match &hash {
+        let hash = raw.hash.as_ref().and_then(|text| {
+            let hash_key = join(&key, "hash");
+            let hash = parse_hash(text);
+            match &hash {
                 None => check.problem(
                     &hash_key,
                     "must be `sha256:<64 hex digits>` or `sha256:<salt in hex>:<64 hex digits>`",
@@ -227,8 +199,8 @@ fn inline_keys(check: &mut Check<'_>, key: &str, raw: &List<RawKey>) -> Option<V
                 }
                 Some(_) => {}
             }
-                hash
-            });
+            hash
+        });
         match (id, hash) {
             (Some(id), Some((salt, sha256))) => keys.push(ApiKey {
                 id,
@@ -271,17 +243,9 @@ fn hex(text: &str) -> Option<Vec<u8>> {
 fn oauth2(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<SchemeKind> {
     need(check, key, "flows", kind, raw.flows.is_some());
     if raw.flows.as_ref().is_some_and(serde_json::Map::is_empty) {
-        check.problem(
-            &join(key, "flows"),
-            "is empty; cards need at least one flow",
-        );
+        check.problem(&join(key, "flows"), "is empty; cards need at least one flow");
     }
-    let metadata_url = published_url(
-        check,
-        key,
-        "oauth2MetadataUrl",
-        raw.oauth2_metadata_url.as_ref(),
-    );
+    let metadata_url = published_url(check, key, "oauth2MetadataUrl", raw.oauth2_metadata_url.as_ref());
     let jwt = jwt(check, key, kind, raw);
     Some(SchemeKind::OAuth2 {
         flows: raw.flows.clone()?.into(),
@@ -290,12 +254,7 @@ fn oauth2(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Opti
     })
 }
 
-fn published_url(
-    check: &mut Check<'_>,
-    key: &str,
-    name: &str,
-    text: Option<&String>,
-) -> Option<String> {
+fn published_url(check: &mut Check<'_>, key: &str, name: &str, text: Option<&String>) -> Option<String> {
     let text = text?;
     if let Err(cause) = super::url::verify(text) {
         check.problem(&join(key, name), cause);
@@ -350,9 +309,7 @@ fn jwks(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<JwksSource>
     }
     let url = match (&raw.jwks_file, &raw.jwks_url) {
         (Some(file), None) => {
-            return check
-                .path(&join(key, "jwks_file"), file)
-                .map(JwksSource::File);
+            return check.path(&join(key, "jwks_file"), file).map(JwksSource::File);
         }
         (None, Some(url)) => url,
         (Some(_), Some(_)) => {
@@ -425,8 +382,7 @@ fn mutual_tls(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<Schem
 }
 
 fn certificate_rule(text: &str) -> Option<CertificateRule> {
-    let rule: (fn(String) -> CertificateRule, &str) = if let Some(rest) = text.strip_prefix("dns:")
-    {
+    let rule: (fn(String) -> CertificateRule, &str) = if let Some(rest) = text.strip_prefix("dns:") {
         (CertificateRule::Dns, rest)
     } else if let Some(rest) = text.strip_prefix("email:") {
         (CertificateRule::Email, rest)
@@ -436,11 +392,7 @@ fn certificate_rule(text: &str) -> Option<CertificateRule> {
         let (scheme, rest) = text.split_once("://")?;
         (
             CertificateRule::Uri,
-            if scheme.is_empty() || rest.is_empty() {
-                ""
-            } else {
-                text
-            },
+            if scheme.is_empty() || rest.is_empty() { "" } else { text },
         )
     };
     let (kind, pattern) = rule;

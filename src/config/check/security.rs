@@ -6,12 +6,7 @@ use super::Check;
 use crate::a2a::security::{SchemeUse, Security};
 
 /// The requirement at `key`; what it names must stand in `security_schemes`.
-pub fn security(
-    check: &mut Check<'_>,
-    key: &str,
-    requirement: &RawSecurity,
-    raw: &Raw,
-) -> Security {
+pub fn security(check: &mut Check<'_>, key: &str, requirement: &RawSecurity, raw: &Raw) -> Security {
     let mut alternatives = Vec::new();
     for (index, alternative) in requirement.items() {
         let key = place(key, index);
@@ -58,10 +53,7 @@ pub fn certificates_are_asked_for(check: &mut Check<'_>, raw: &Raw) {
     if asks {
         return;
     }
-    let general = raw
-        .security
-        .iter()
-        .map(|security| ("security".to_owned(), security));
+    let general = raw.security.iter().map(|security| ("security".to_owned(), security));
     let own = raw.agents.items().filter_map(|(index, agent)| {
         let key = join(&place("agents", index), "security");
         Some((key, agent.security.as_ref()?))
@@ -69,10 +61,7 @@ pub fn certificates_are_asked_for(check: &mut Check<'_>, raw: &Raw) {
     for (key, requirement) in general.chain(own) {
         for (index, alternative) in requirement.items() {
             for (scheme, _) in alternative.items() {
-                let kind = raw
-                    .security_schemes
-                    .item(scheme)
-                    .and_then(|scheme| scheme.kind);
+                let kind = raw.security_schemes.item(scheme).and_then(|scheme| scheme.kind);
                 if kind == Some(RawSchemeType::MutualTls) {
                     check.problem(
                         &join(&place(&key, index), scheme),

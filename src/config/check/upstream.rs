@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::model::{
-    Balance, Endpoint, Upstream, UpstreamCredential, UpstreamHttp, UpstreamTls,
-};
+use super::super::model::{Balance, Endpoint, Upstream, UpstreamCredential, UpstreamHttp, UpstreamTls};
 use super::super::raw::{
-    RawBalance, RawBasicCredential, RawBearerCredential, RawBinding, RawCredential, RawGeneration,
-    RawHeaderCredential, RawUpstream, RawUpstreamHttp, RawUpstreamTls,
+    RawBalance, RawBasicCredential, RawBearerCredential, RawBinding, RawCredential, RawGeneration, RawHeaderCredential,
+    RawUpstream, RawUpstreamHttp, RawUpstreamTls,
 };
 use super::super::units::{SecretText, Size, Time, Wait};
 use super::super::{Secret, files, join, place, with_causes};
@@ -37,10 +35,9 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
     match raw.protocol.binding {
         RawBinding::Auto | RawBinding::Jsonrpc => {}
     }
-    let encrypts = endpoints.as_ref().is_none_or(|all| {
-        all.iter()
-            .any(|endpoint| endpoint.url.starts_with("https:"))
-    });
+    let encrypts = endpoints
+        .as_ref()
+        .is_none_or(|all| all.iter().any(|endpoint| endpoint.url.starts_with("https:")));
     let tls = tls(check, &join(key, "tls"), &raw.tls, encrypts);
     let credential = match &raw.credential {
         Some(raw) => credential(check, &join(key, "credential"), raw).map(Some),
@@ -54,12 +51,7 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
     let send_timeout = wait("send_timeout", raw.send_timeout);
     let stream_idle_timeout = wait("stream_idle_timeout", raw.stream_idle_timeout);
     let pool_idle = check.time(&join(key, "pool_idle"), raw.pool_idle, Duration::ZERO, HOUR);
-    let max_connections = check.count(
-        &join(key, "max_connections"),
-        raw.max_connections,
-        1,
-        65_535,
-    );
+    let max_connections = check.count(&join(key, "max_connections"), raw.max_connections, 1, 65_535);
     let mut size = |name, value, least, most| check.size(&join(key, name), value, least, most);
     let answer_header_bytes = size(
         "answer_header_bytes",
@@ -122,12 +114,7 @@ fn endpoints(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<Vec<
     complete.then_some(endpoints)
 }
 
-fn tls(
-    check: &mut Check<'_>,
-    key: &str,
-    raw: &RawUpstreamTls,
-    encrypts: bool,
-) -> Option<UpstreamTls> {
+fn tls(check: &mut Check<'_>, key: &str, raw: &RawUpstreamTls, encrypts: bool) -> Option<UpstreamTls> {
     let is_given = raw.ca.is_some()
         || raw.client_certificate.is_some()
         || raw.client_private_key.is_some()
@@ -139,14 +126,8 @@ fn tls(
     let client = if raw.client_certificate.is_some() || raw.client_private_key.is_some() {
         Some(listeners::pair(
             check,
-            (
-                &join(key, "client_certificate"),
-                raw.client_certificate.as_ref(),
-            ),
-            (
-                &join(key, "client_private_key"),
-                raw.client_private_key.as_ref(),
-            ),
+            (&join(key, "client_certificate"), raw.client_certificate.as_ref()),
+            (&join(key, "client_private_key"), raw.client_private_key.as_ref()),
         )?)
     } else {
         None
@@ -154,10 +135,7 @@ fn tls(
     let server_name = match &raw.server_name {
         Some(text) => {
             let Some(name) = url::host(text) else {
-                check.problem(
-                    &join(key, "server_name"),
-                    format!("`{text}` is not a host name"),
-                );
+                check.problem(&join(key, "server_name"), format!("`{text}` is not a host name"));
                 return None;
             };
             Some(name)
@@ -183,56 +161,33 @@ fn credential(check: &mut Check<'_>, key: &str, raw: &RawCredential) -> Option<U
     }
 }
 
-fn header(
-    check: &mut Check<'_>,
-    key: &str,
-    raw: &RawHeaderCredential,
-) -> Option<UpstreamCredential> {
-    let name =
-        raw.name
-            .as_ref()
-            .and_then(|text| match http::HeaderName::from_bytes(text.as_bytes()) {
-                Ok(name) if NO_CREDENTIAL.contains(&name.as_str()) => {
-                    check.problem(
-                        &join(key, "name"),
-                        format!("`{name}` is written by the gateway and cannot be a credential"),
-                    );
-                    None
-                }
-                Ok(name) => Some(name),
-                Err(_) => {
-                    check.problem(
-                        &join(key, "name"),
-                        format!("`{text}` cannot be the name of a header"),
-                    );
-                    None
-                }
-            });
-    let value = secret(
-        check,
-        key,
-        "value",
-        raw.value.as_ref(),
-        raw.value_file.as_ref(),
-    );
+fn header(check: &mut Check<'_>, key: &str, raw: &RawHeaderCredential) -> Option<UpstreamCredential> {
+    let name = raw
+        .name
+        .as_ref()
+        .and_then(|text| match http::HeaderName::from_bytes(text.as_bytes()) {
+            Ok(name) if NO_CREDENTIAL.contains(&name.as_str()) => {
+                check.problem(
+                    &join(key, "name"),
+                    format!("`{name}` is written by the gateway and cannot be a credential"),
+                );
+                None
+            }
+            Ok(name) => Some(name),
+            Err(_) => {
+                check.problem(&join(key, "name"), format!("`{text}` cannot be the name of a header"));
+                None
+            }
+        });
+    let value = secret(check, key, "value", raw.value.as_ref(), raw.value_file.as_ref());
     Some(UpstreamCredential::Header {
         name: name?,
         value: value?,
     })
 }
 
-fn bearer(
-    check: &mut Check<'_>,
-    key: &str,
-    raw: &RawBearerCredential,
-) -> Option<UpstreamCredential> {
-    let token = secret(
-        check,
-        key,
-        "token",
-        raw.token.as_ref(),
-        raw.token_file.as_ref(),
-    );
+fn bearer(check: &mut Check<'_>, key: &str, raw: &RawBearerCredential) -> Option<UpstreamCredential> {
+    let token = secret(check, key, "token", raw.token.as_ref(), raw.token_file.as_ref());
     token.map(UpstreamCredential::Bearer)
 }
 
@@ -249,10 +204,7 @@ fn basic(check: &mut Check<'_>, key: &str, raw: &RawBasicCredential) -> Option<U
     let username = username?;
     // RFC 7617 §2: the first colon ends the user name.
     if username.contains(':') || username.chars().any(char::is_control) {
-        check.problem(
-            &username_key,
-            "must not contain a colon or control characters",
-        );
+        check.problem(&username_key, "must not contain a colon or control characters");
     }
     Some(UpstreamCredential::Basic {
         username,
@@ -286,10 +238,7 @@ fn secret(
             }
         }
         (Some(_), Some(_)) => {
-            check.problem(
-                key,
-                format!("has both `{name}` and `{name}_file`; keep one of them"),
-            );
+            check.problem(key, format!("has both `{name}` and `{name}_file`; keep one of them"));
             return None;
         }
         (None, None) => {

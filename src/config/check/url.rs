@@ -122,10 +122,7 @@ fn parse(text: &str) -> Result<(Url, Option<&str>), String> {
         return Err("must not have a fragment (`#`)".to_owned());
     }
     if authority.contains('@') {
-        return Err(
-            "must not contain user information (`user:password@`); credentials have their own keys"
-                .to_owned(),
-        );
+        return Err("must not contain user information (`user:password@`); credentials have their own keys".to_owned());
     }
     let (name, port) = split_port(authority)?;
     let host = host(name).ok_or_else(|| format!("`{name}` is not a host name or address"))?;
@@ -158,9 +155,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     };
     let port = port.trim_start_matches(':');
     match port.parse::<u16>() {
-        Ok(number) if number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Ok((name, Some(number)))
-        }
+        Ok(number) if number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()) => Ok((name, Some(number))),
         Ok(_) | Err(_) => Err(format!("`{port}` is not a port from 1 to 65535")),
     }
 }

@@ -12,15 +12,13 @@ fn variables_are_values_and_never_yaml() {
             "agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: \"{url}\" }} ], credential: {{ bearer: {{ token: \"{name}\" }} }} }} }} ]"
         )
     };
-    let token =
-        |text: &str, variables: &[(&str, &str)]| match &good(&agent("http://a", text), variables)
-            .agents[0]
-            .upstream
-            .credential
-        {
-            Some(UpstreamCredential::Bearer(token)) => token.expose().clone(),
-            other => panic!("{other:?}"),
-        };
+    let token = |text: &str, variables: &[(&str, &str)]| match &good(&agent("http://a", text), variables).agents[0]
+        .upstream
+        .credential
+    {
+        Some(UpstreamCredential::Bearer(token)) => token.expose().clone(),
+        other => panic!("{other:?}"),
+    };
     assert_eq!(token("${T}", &[("T", "secret")]), "secret");
     assert_eq!(token("a${T}b${T}", &[("T", "-")]), "a-b-");
     assert_eq!(
@@ -69,7 +67,5 @@ fn overrides_lie_over_the_file() {
 fn overrides_stay_text() {
     let text = "agents: [ { name: a, path: /, upstream: { endpoints: [ { url: http://a } ] } } ]";
     let config = good(text, &[("A2A_GATEWAY__STATE__PATH", "0123e4")]);
-    assert!(
-        matches!(&config.state.store, Store::Embedded { path, .. } if path == Path::new("/etc/gateway/0123e4"))
-    );
+    assert!(matches!(&config.state.store, Store::Embedded { path, .. } if path == Path::new("/etc/gateway/0123e4")));
 }

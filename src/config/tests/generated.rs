@@ -44,11 +44,7 @@ fn lines() -> impl Strategy<Value = String> {
         Just("[ { name: a, path: /a, upstream: { endpoints: [ 1 ] } } ]"),
     ];
     let line = (0..4_usize, any::<bool>(), key, value).prop_map(|(depth, item, key, value)| {
-        format!(
-            "{}{}{key}: {value}\n",
-            "  ".repeat(depth),
-            if item { "- " } else { "" }
-        )
+        format!("{}{}{key}: {value}\n", "  ".repeat(depth), if item { "- " } else { "" })
     });
     prop::collection::vec(line, 0..12).prop_map(|lines| lines.concat())
 }

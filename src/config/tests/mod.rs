@@ -24,8 +24,6 @@ fn good(text: &str, variables: &[(&str, &str)]) -> Config {
 }
 
 fn one_agent(keys: &str) -> Agent {
-    let text = format!(
-        "agents: [ {{ name: maps, upstream: {{ endpoints: [ {{ url: http://a }} ] }}, {keys} }} ]"
-    );
+    let text = format!("agents: [ {{ name: maps, upstream: {{ endpoints: [ {{ url: http://a }} ] }}, {keys} }} ]");
     good(&text, &[]).agents.remove(0)
 }

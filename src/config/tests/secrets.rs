@@ -43,10 +43,7 @@ agents:
   - { name: c, path: /c, upstream: { endpoints: [ { url: http://a } ], credential: { header: { name: X-Key, value: hunter2 } } } }";
     let config = good(text, &[("T", "hunter2")]);
     let shown = redacted(&config);
-    for text in [
-        shown.to_string(),
-        format!("{:?}", config.agents[1].upstream),
-    ] {
+    for text in [shown.to_string(), format!("{:?}", config.agents[1].upstream)] {
         for secret in ["hunter2", "1111", "abab"] {
             assert!(!text.contains(secret), "{secret} shows in {text}");
         }
@@ -91,11 +88,7 @@ agents:
     upstream: { endpoints: [ { url: http://a } ], send_timeout: 90s }
     limits: [ { per: agent, rate: 60/min } ]";
     let shown = redacted(&good(text, &[]));
-    let again = parse(
-        &shown.to_string(),
-        Path::new("/elsewhere"),
-        &Environment::default(),
-    )
-    .unwrap_or_else(|problems| panic!("{}\n{shown:#}", render(&problems)));
+    let again = parse(&shown.to_string(), Path::new("/elsewhere"), &Environment::default())
+        .unwrap_or_else(|problems| panic!("{}\n{shown:#}", render(&problems)));
     assert_eq!(redacted(&again), shown);
 }

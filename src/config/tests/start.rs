@@ -75,11 +75,7 @@ fn bad_agents_without_a_file() {
 
 #[test]
 fn a_file_that_is_not_there() {
-    let problems = load(
-        Path::new("/nonexistent/gateway.yaml"),
-        &Environment::default(),
-    )
-    .unwrap_err();
+    let problems = load(Path::new("/nonexistent/gateway.yaml"), &Environment::default()).unwrap_err();
     assert_eq!(
         render(&problems),
         "configuration: cannot read /nonexistent/gateway.yaml: No such file or directory (os error 2)\n"

@@ -12,11 +12,7 @@ fn durations() {
         let time = Time::parse(text).unwrap();
         assert_eq!(time.0, Duration::from_millis(millis), "{text}");
         assert_eq!(time.to_string(), shown, "{text}");
-        assert_eq!(
-            Time::parse(shown),
-            Ok(time),
-            "{shown} means what {text} means"
-        );
+        assert_eq!(Time::parse(shown), Ok(time), "{shown} means what {text} means");
     };
     check("250ms", 250, "250ms");
     check("0s", 0, "0s");

@@ -1,9 +1,6 @@
 //! What is said and what is not: every kind of value where it belongs, defaults, inheritance.
 
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "any other variant fails the test"
-)]
+#![expect(clippy::wildcard_enum_match_arm, reason = "any other variant fails the test")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,8 +8,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::{
-    AgentRoute, ApiKeyPlace, Balance, CertificateRule, Environment, JwksSource, KeySource,
-    LimitBound, SchemeKind, Store, parse,
+    AgentRoute, ApiKeyPlace, Balance, CertificateRule, Environment, JwksSource, KeySource, LimitBound, SchemeKind,
+    Store, parse,
 };
 use super::{good, one_agent};
 use crate::a2a::security::{SchemeUse, Security};
@@ -36,10 +33,7 @@ fn general_values_arrive() {
     assert_eq!(config.agents[0].route, AgentRoute::Path(String::new()));
     assert_eq!(config.admin.unwrap().address.to_string(), "127.0.0.1:9901");
     match config.state.store {
-        Store::Embedded {
-            path,
-            sync_interval,
-        } => {
+        Store::Embedded { path, sync_interval } => {
             assert_eq!(path, PathBuf::from("/var/lib/a2a-gateway"));
             assert_eq!(sync_interval, Duration::from_secs(1));
         }
@@ -62,14 +56,13 @@ agents: [ { name: a, path: /, upstream: { endpoints: [ { url: http://a } ] } } ]
     };
     assert_eq!(users("a"), PathBuf::from("/etc/gateway/users.yaml"));
     assert_eq!(users("b"), PathBuf::from("/run/users.yaml"));
-    assert!(
-        matches!(&config.state.store, Store::Embedded { path, .. } if path == Path::new("/etc/gateway/state"))
-    );
+    assert!(matches!(&config.state.store, Store::Embedded { path, .. } if path == Path::new("/etc/gateway/state")));
 }
 
 #[test]
 fn the_admin_listener_can_be_switched_off() {
-    let text = "admin: { enabled: false }\nagents: [ { name: a, path: /, upstream: { endpoints: [ { url: http://a } ] } } ]";
+    let text =
+        "admin: { enabled: false }\nagents: [ { name: a, path: /, upstream: { endpoints: [ { url: http://a } ] } } ]";
     assert!(good(text, &[]).admin.is_none());
 }
 
@@ -95,11 +88,7 @@ fn versions_need_no_quotes() {
         let text = format!(
             "agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ], protocol: {{ generation: {text} }} }} }} ]"
         );
-        assert_eq!(
-            good(&text, &[]).agents[0].upstream.generation,
-            Some(expected),
-            "{text}"
-        );
+        assert_eq!(good(&text, &[]).agents[0].upstream.generation, Some(expected), "{text}");
     }
 }
 
@@ -118,10 +107,7 @@ agents:
             .all(|agent| agent.upstream.balance == Balance::RoundRobin)
     );
     assert_eq!(config.agents[1].route, AgentRoute::Path("/b".to_owned()));
-    assert_eq!(
-        config.agents[2].route,
-        AgentRoute::Host("c.example.com".to_owned())
-    );
+    assert_eq!(config.agents[2].route, AgentRoute::Host("c.example.com".to_owned()));
 }
 
 #[test]
@@ -167,12 +153,7 @@ agents:
     let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
     assert_eq!(
         names,
-        [
-            "address-rate-2",
-            "address-rate-3",
-            "address-rate",
-            "agent-streams"
-        ],
+        ["address-rate-2", "address-rate-3", "address-rate", "agent-streams"],
         "given names are kept"
     );
     let rate = |count, seconds, burst| LimitBound::Rate {
@@ -180,11 +161,7 @@ agents:
         period: Duration::from_secs(seconds),
         burst,
     };
-    assert_eq!(
-        rules[0].bound,
-        rate(10, 1, 10),
-        "the burst is the count of the rate"
-    );
+    assert_eq!(rules[0].bound, rate(10, 1, 10), "the burst is the count of the rate");
     assert_eq!(rules[1].bound, rate(100, 60, 5));
     assert_eq!(rules[2].bound, LimitBound::Concurrent(2));
     assert_eq!(rules[3].bound, LimitBound::OpenStreams(3));
@@ -196,7 +173,8 @@ agents:
 fn schemes_arrive() {
     let hash = "0123456789abcdefABCDEF0123456789abcdef0123456789abcdef0123456789ab";
     let hash = hash.get(..64).unwrap();
-    let text = format!("
+    let text = format!(
+        "
 security_schemes:
   key: {{ type: apiKey, in: cookie, name: session, keys: [ {{ id: a, hash: \"sha256:00ff:{hash}\", scopes: [ x ] }} ] }}
   token:
@@ -206,7 +184,8 @@ security_schemes:
     audience: [ a, b ]
     jwks_url: http://127.0.0.1:1/keys?x=1
   machine: {{ type: mutualTLS, allow: [ \"spiffe://x/*\", \"dns:*.x\", \"email:*@x\", \"subject:CN=a,O=b\" ] }}
-agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }} }} ]");
+agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }} }} ]"
+    );
     let schemes = good(&text, &[]).security_schemes;
     match &schemes["key"].kind {
         SchemeKind::ApiKey {
@@ -259,9 +238,7 @@ agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }
 
 #[test]
 fn card_overrides_keep_their_types() {
-    let agent = one_agent(
-        "path: /, card: { overrides: { version: 1.50, tags: [ 1, \"1\", ~, true, yes ], name: x } }",
-    );
+    let agent = one_agent("path: /, card: { overrides: { version: 1.50, tags: [ 1, \"1\", ~, true, yes ], name: x } }");
     assert_eq!(
         serde_json::Value::from(agent.card.overrides),
         json!({ "version": 1.5, "tags": [1, "1", null, true, "yes"], "name": "x" })

@@ -20,11 +20,7 @@ fn a_broken_pair_is_a_problem_of_the_right_file() {
 
     let mut mixed = good();
     mixed.key = good().key;
-    check(
-        mixed,
-        "private_key",
-        "is not the key of the first certificate",
-    );
+    check(mixed, "private_key", "is not the key of the first certificate");
 
     let mut empty = good();
     empty.certificate = String::new();
@@ -35,9 +31,7 @@ fn a_broken_pair_is_a_problem_of_the_right_file() {
     check(keyless, "private_key", "holds no PEM private key");
 
     let mut encrypted = good();
-    encrypted.key =
-        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
-            .to_owned();
+    encrypted.key = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n".to_owned();
     check(encrypted, "private_key", "is encrypted");
 
     let mut cut = good();
@@ -45,13 +39,11 @@ fn a_broken_pair_is_a_problem_of_the_right_file() {
     check(cut, "certificate", "may be cut off");
 
     let mut rubbish = good();
-    rubbish.certificate =
-        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
+    rubbish.certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
     check(rubbish, "certificate", "is not X.509");
 
     let mut odd = good();
-    odd.key =
-        "-----BEGIN PRIVATE KEY-----\nMAoCAQAwBQYDKgME\n-----END PRIVATE KEY-----\n".to_owned();
+    odd.key = "-----BEGIN PRIVATE KEY-----\nMAoCAQAwBQYDKgME\n-----END PRIVATE KEY-----\n".to_owned();
     check(odd, "private_key", "of a kind that is not supported");
 }
 
@@ -59,11 +51,7 @@ fn a_broken_pair_is_a_problem_of_the_right_file() {
 fn a_key_on_one_line_is_not_quoted() {
     let ca = Ca::new("server CA");
     let mut identity = ca.server(&["a.example"]);
-    let body: String = identity
-        .key
-        .lines()
-        .filter(|line| !line.starts_with("-----"))
-        .collect();
+    let body: String = identity.key.lines().filter(|line| !line.starts_with("-----")).collect();
     identity.key = identity.key.replace('\n', " ");
     let folder = Folder::new();
     let shown = format!("{:?}", problems(&folder.listener(&[&identity])));
@@ -78,8 +66,7 @@ fn a_later_certificate_needs_a_name() {
     // The first needs none: it serves every name.
     let tls = folder.listener(&[&ca.server(&[]), &ca.server(&["b.example"])]);
     assert!(Acceptor::build(&tls, "listeners[0].tls").is_ok());
-    let (key, cause) =
-        only_problem(&folder.listener(&[&ca.server(&["a.example"]), &ca.server(&[])]));
+    let (key, cause) = only_problem(&folder.listener(&[&ca.server(&["a.example"]), &ca.server(&[])]));
     assert_eq!(key, "listeners[0].tls.certificates[1].certificate");
     assert!(cause.contains("has no DNS name"), "{cause}");
 }

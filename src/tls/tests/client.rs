@@ -24,10 +24,7 @@ async fn an_upstream_of_the_own_ca_is_believed_and_shown_the_certificate() {
     let ((server, peer), side) = connect(&acceptor, &config, "agent.example").await;
     assert_eq!(server.protocol(), crate::tls::Protocol::Http2);
     assert_eq!(side.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-    assert_eq!(
-        peer.certificate.unwrap().uris,
-        ["spiffe://example.com/gateway"]
-    );
+    assert_eq!(peer.certificate.unwrap().uris, ["spiffe://example.com/gateway"]);
 
     let (_, wrong_name) = handshake(&acceptor, &config, "other.example").await;
     assert!(wrong_name.is_err(), "the name is verified");

@@ -41,8 +41,7 @@ async fn certificate_error(acceptor: &Acceptor, client: Caller) -> rustls::Error
 
 #[tokio::test]
 async fn a_certificate_of_the_ca_names_the_peer() {
-    let both: [&'static SupportedProtocolVersion; 2] =
-        [&rustls::version::TLS12, &rustls::version::TLS13];
+    let both: [&'static SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
     for mode in [ClientCertificates::Optional, ClientCertificates::Required] {
         for version in both {
             let setup = setup(mode);
@@ -107,10 +106,7 @@ async fn an_expired_certificate_is_refused() {
     let expired = setup.clients.issue(params);
     let client = Caller::showing(&setup.servers, &expired);
     let error = certificate_error(&build(&setup.tls), client).await;
-    assert!(
-        error.to_string().contains("expired"),
-        "refused as expired: {error}"
-    );
+    assert!(error.to_string().contains("expired"), "refused as expired: {error}");
 }
 
 #[tokio::test]
@@ -141,11 +137,7 @@ async fn a_list_in_der_counts_too() {
     let path = setup.folder.path("clients.der");
     std::fs::write(&path, list.unwrap()).unwrap();
     setup.tls.client_crls = vec![path];
-    let error = certificate_error(
-        &build(&setup.tls),
-        Caller::showing(&setup.servers, &revoked),
-    )
-    .await;
+    let error = certificate_error(&build(&setup.tls), Caller::showing(&setup.servers, &revoked)).await;
     assert_eq!(
         error,
         rustls::Error::InvalidCertificate(rustls::CertificateError::Revoked)
@@ -160,10 +152,7 @@ async fn of_two_lists_of_one_ca_the_newer_counts() {
     let newer = setup.clients.crl_between(&[&revoked], 2002, 4000);
     let older = setup.folder.write("older.crl", &older);
     let newer = setup.folder.write("newer.crl", &newer);
-    for lists in [
-        vec![older.clone(), newer.clone()],
-        vec![newer.clone(), older.clone()],
-    ] {
+    for lists in [vec![older.clone(), newer.clone()], vec![newer.clone(), older.clone()]] {
         setup.tls.client_crls = lists;
         let client = Caller::showing(&setup.servers, &revoked);
         let error = certificate_error(&build(&setup.tls), client).await;
@@ -196,9 +185,7 @@ async fn a_list_past_its_next_update_refuses_and_its_expiry_is_told() {
     assert!(
         matches!(
             error,
-            rustls::Error::InvalidCertificate(
-                rustls::CertificateError::ExpiredRevocationListContext { .. }
-            )
+            rustls::Error::InvalidCertificate(rustls::CertificateError::ExpiredRevocationListContext { .. })
         ),
         "{error:?}"
     );
@@ -228,10 +215,9 @@ fn a_list_that_would_refuse_every_client_is_refused_itself() {
     check(&[&ca], &ca.pem(), "holds no revocation list");
     check(&[&ca], "", "neither a PEM nor a DER revocation list");
     // A forged list: the issuer's name is right, the content was changed after signing.
-    let der = rustls_pki_types::CertificateRevocationListDer::from_pem_slice(
-        ca.crl_between(&[], 2001, 4000).as_bytes(),
-    )
-    .unwrap();
+    let der =
+        rustls_pki_types::CertificateRevocationListDer::from_pem_slice(ca.crl_between(&[], 2001, 4000).as_bytes())
+            .unwrap();
     let mut forged = der.to_vec();
     let year = forged
         .windows(15)
@@ -301,9 +287,7 @@ async fn a_resumed_session_has_its_certificate_and_its_expiry() {
         assert!(
             matches!(
                 error,
-                Error::ClientCertificate(rustls::Error::InvalidCertificate(
-                    rustls::CertificateError::Expired
-                ))
+                Error::ClientCertificate(rustls::Error::InvalidCertificate(rustls::CertificateError::Expired))
             ),
             "{version:?}: {error:?}"
         );
@@ -329,9 +313,7 @@ async fn a_revoked_client_cannot_resume_after_a_reload() {
         assert!(
             matches!(
                 error,
-                Error::ClientCertificate(rustls::Error::InvalidCertificate(
-                    rustls::CertificateError::Revoked
-                ))
+                Error::ClientCertificate(rustls::Error::InvalidCertificate(rustls::CertificateError::Revoked))
             ),
             "{version:?}: {error:?}"
         );

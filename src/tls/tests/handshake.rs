@@ -56,10 +56,7 @@ async fn of_two_certificates_of_one_name_the_client_gets_one_that_it_can_verify(
     let ca = Ca::new("server CA");
     let name = || CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
     let p256 = ca.issue(name());
-    let ed25519 = ca.issue_for(
-        name(),
-        &KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap(),
-    );
+    let ed25519 = ca.issue_for(name(), &KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap());
     let folder = Folder::new();
     let client = Caller::trusting(&ca).shared();
 
@@ -108,10 +105,7 @@ async fn alpn_tells_the_protocol() {
     let foreign = Caller::trusting(&ca).alpn(&["smtp"]).shared();
     let error = refusal(&acceptor, &foreign, "a.example").await;
     assert!(
-        matches!(
-            error,
-            Error::Handshake(rustls::Error::NoApplicationProtocol)
-        ),
+        matches!(error, Error::Handshake(rustls::Error::NoApplicationProtocol)),
         "{error:?}"
     );
 }
@@ -164,10 +158,7 @@ async fn a_silent_client_is_given_up() {
         .await
         .map(|_| ())
         .unwrap_err();
-    assert!(
-        matches!(error, Error::Timeout(given) if given == deadline),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Timeout(given) if given == deadline), "{error:?}");
 }
 
 #[tokio::test]
@@ -177,9 +168,7 @@ async fn a_client_that_leaves_is_no_failed_handshake() {
     let acceptor = build(&folder.listener(&[&ca.server(&["a.example"])]));
     let (near, mut far) = tokio::io::duplex(1024);
     // The head of a TLS record, and nothing more.
-    far.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00])
-        .await
-        .unwrap();
+    far.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00]).await.unwrap();
     drop(far);
     let error = acceptor
         .accept(near, PATIENCE, address())
@@ -218,9 +207,7 @@ async fn an_accepted_socket_becomes_a_stream_in_a_job() {
     let acceptor = build(&folder.listener(&[&ca.server(&["a.example"])]));
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut bound = bind_address("test", any_port, Connections::with_limits(10, 10)).unwrap();
-    let socket = tokio::net::TcpStream::connect(bound.local_address())
-        .await
-        .unwrap();
+    let socket = tokio::net::TcpStream::connect(bound.local_address()).await.unwrap();
     let connector = TlsConnector::from(Caller::trusting(&ca).shared());
     let name = ServerName::try_from("a.example").unwrap();
     let accepted = job(bound.accept()).await.unwrap();

@@ -15,9 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
-    IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
-    date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
+    KeyPair, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber, date_time_ymd,
 };
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject;
@@ -117,9 +116,7 @@ impl Ca {
 
 fn client_params(uri: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
-    params
-        .subject_alt_names
-        .push(SanType::URI(uri.try_into().unwrap()));
+    params.subject_alt_names.push(SanType::URI(uri.try_into().unwrap()));
     params
 }
 
@@ -170,9 +167,7 @@ fn build(tls: &ListenerTls) -> Acceptor {
 
 /// The keys and causes of what is wrong, in order.
 fn problems(tls: &ListenerTls) -> Vec<Problem> {
-    Acceptor::build(tls, "listeners[0].tls")
-        .map(|_| ())
-        .unwrap_err()
+    Acceptor::build(tls, "listeners[0].tls").map(|_| ()).unwrap_err()
 }
 
 fn only_problem(tls: &ListenerTls) -> (String, String) {
@@ -197,11 +192,7 @@ impl Caller {
         Self::with(ca, Some(identity), rustls::DEFAULT_VERSIONS)
     }
 
-    fn with(
-        ca: &Ca,
-        identity: Option<&Identity>,
-        versions: &[&'static SupportedProtocolVersion],
-    ) -> Self {
+    fn with(ca: &Ca, identity: Option<&Identity>, versions: &[&'static SupportedProtocolVersion]) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(ca.0.der().clone()).unwrap();
         let builder = ClientConfig::builder_with_provider(provider())
@@ -243,18 +234,11 @@ async fn handshake(
     let (near, far) = tokio::io::duplex(64 * 1024);
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let connector = TlsConnector::from(Arc::clone(client));
-    tokio::join!(
-        acceptor.accept(near, PATIENCE, address()),
-        connector.connect(name, far)
-    )
+    tokio::join!(acceptor.accept(near, PATIENCE, address()), connector.connect(name, far))
 }
 
 /// A handshake that succeeds, and one byte each way, with which the client gets its tickets.
-async fn connect(
-    acceptor: &Acceptor,
-    client: &Arc<ClientConfig>,
-    name: &str,
-) -> (ServerSide, ClientSide) {
+async fn connect(acceptor: &Acceptor, client: &Arc<ClientConfig>, name: &str) -> (ServerSide, ClientSide) {
     let (server, client) = handshake(acceptor, client, name).await;
     let (mut server, peer) = server.unwrap();
     let mut client = client.unwrap();
@@ -277,13 +261,7 @@ async fn refusal(acceptor: &Acceptor, client: &Arc<ClientConfig>, name: &str) ->
 }
 
 fn shown(client: &ClientSide) -> &CertificateDer<'static> {
-    client
-        .get_ref()
-        .1
-        .peer_certificates()
-        .unwrap()
-        .first()
-        .unwrap()
+    client.get_ref().1.peer_certificates().unwrap().first().unwrap()
 }
 
 fn der(identity: &Identity) -> CertificateDer<'static> {

@@ -15,9 +15,7 @@ fn parse(params: CertificateParams) -> PeerCertificate {
 fn names_come_from_the_alternative_names() {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "not.a.name.example");
+    params.distinguished_name.push(DnType::CommonName, "not.a.name.example");
     params.subject_alt_names = vec![
         SanType::URI("spiffe://example.com/agents/maps".try_into().unwrap()),
         SanType::DnsName("Agent.Example".try_into().unwrap()),
@@ -100,10 +98,7 @@ fn a_subject_is_rfc4514_text() {
     name("Jürgen", "CN=Jürgen");
     name("a\nb\0c\u{85}", "CN=a\\0Ab\\00c\\C2\\85");
     check(
-        &[(
-            DnType::CommonName,
-            DnValue::PrintableString("maps".try_into().unwrap()),
-        )],
+        &[(DnType::CommonName, DnValue::PrintableString("maps".try_into().unwrap()))],
         "CN=maps",
     );
     // RFC 4514 §4 has this one.
@@ -115,10 +110,7 @@ fn a_subject_is_rfc4514_text() {
         "1.3.6.1.4.1.1466.0=#13024869",
     );
     check(
-        &[(
-            DnType::CommonName,
-            DnValue::BmpString("ab".try_into().unwrap()),
-        )],
+        &[(DnType::CommonName, DnValue::BmpString("ab".try_into().unwrap()))],
         "CN=#1E0400610062",
     );
 }
@@ -127,8 +119,8 @@ fn a_subject_is_rfc4514_text() {
 fn attributes_of_one_part_are_joined_by_plus() {
     // SEQUENCE { SET { CN=a, OU=b } }
     let name = [
-        0x30, 0x16, 0x31, 0x14, 0x30, 0x08, 0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, 0x01, b'a', 0x30,
-        0x08, 0x06, 0x03, 0x55, 0x04, 0x0b, 0x0c, 0x01, b'b',
+        0x30, 0x16, 0x31, 0x14, 0x30, 0x08, 0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, 0x01, b'a', 0x30, 0x08, 0x06, 0x03,
+        0x55, 0x04, 0x0b, 0x0c, 0x01, b'b',
     ];
     let (_, name) = x509_parser::x509::X509Name::from_der(&name).unwrap();
     assert_eq!(crate::tls::subject::rfc4514(&name), "OU=b+CN=a");

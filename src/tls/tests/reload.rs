@@ -56,11 +56,7 @@ async fn bad_files_leave_the_old_ones_in_force() {
 
     std::fs::remove_file(&files.private_key).unwrap();
     let problems = acceptor.reload().unwrap_err();
-    assert!(
-        problems[0].cause.contains("cannot read"),
-        "{}",
-        problems[0].cause
-    );
+    assert!(problems[0].cause.contains("cannot read"), "{}", problems[0].cause);
 
     // The other half.
     replace(&files.private_key, &new.key);

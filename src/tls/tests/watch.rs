@@ -6,9 +6,7 @@ use super::*;
 use crate::tls::FileWatch;
 
 async fn told(watch: &mut FileWatch) -> bool {
-    tokio::time::timeout(PATIENCE, watch.changed())
-        .await
-        .is_ok()
+    tokio::time::timeout(PATIENCE, watch.changed()).await.is_ok()
 }
 
 #[tokio::test]

@@ -6,17 +6,26 @@ use crate::harness::{eventually, get};
 
 async fn open(site: &Site, count: f64) {
     eventually("so many connections are open", || async {
-        site.gateway.metric("a2a_gateway_connections_open{listener=\"public\"}").await == count
+        site.gateway
+            .metric("a2a_gateway_connections_open{listener=\"public\"}")
+            .await
+            == count
     })
     .await;
 }
 
 async fn refused(site: &Site, limit: &str) -> f64 {
-    site.gateway.metric(&format!("a2a_gateway_connections_refused_total{{limit=\"{limit}\"")).await
+    site.gateway
+        .metric(&format!("a2a_gateway_connections_refused_total{{limit=\"{limit}\""))
+        .await
 }
 
 async fn at_the_bound_and_past_it(limits: &str, limit: &str) {
-    let site = Site::start(Setup { top: limits, ..Setup::default() }).await;
+    let site = Site::start(Setup {
+        top: limits,
+        ..Setup::default()
+    })
+    .await;
     site.works().await;
     open(&site, 0.0).await;
     let mut held = Vec::new();
@@ -31,9 +40,16 @@ async fn at_the_bound_and_past_it(limits: &str, limit: &str) {
     for past in 1..=5 {
         let mut wire = Wire::to(site.gateway.address).await;
         wire.closes().await;
-        eventually("the refusal is counted", || async { refused(&site, limit).await == f64::from(past) }).await;
+        eventually("the refusal is counted", || async {
+            refused(&site, limit).await == f64::from(past)
+        })
+        .await;
     }
-    assert_eq!(get(site.gateway.admin, "/ready").await.status, 200, "operators get through");
+    assert_eq!(
+        get(site.gateway.admin, "/ready").await.status,
+        200,
+        "operators get through"
+    );
     open(&site, 3.0).await;
     drop(held.pop());
     open(&site, 2.0).await;
@@ -56,7 +72,11 @@ async fn all_together_get_no_more_than_there_are() {
 
 #[tokio::test]
 async fn a_refused_or_broken_connection_gives_its_place_back() {
-    let site = Site::start(Setup { top: "limits: { connections_per_address: 4 }", ..Setup::default() }).await;
+    let site = Site::start(Setup {
+        top: "limits: { connections_per_address: 4 }",
+        ..Setup::default()
+    })
+    .await;
     for index in 0..40 {
         // The last caller's connection may still be closing.
         open(&site, 0.0).await;
@@ -64,7 +84,10 @@ async fn a_refused_or_broken_connection_gives_its_place_back() {
         match index % 4 {
             0 => wire.send("nonsense\r\n\r\n").await,
             1 => wire.send("POST /agent HT").await,
-            2 => wire.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nnonsense nonsense nonsense").await,
+            2 => {
+                wire.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nnonsense nonsense nonsense")
+                    .await
+            }
             _ => {}
         }
         if index % 4 == 0 {

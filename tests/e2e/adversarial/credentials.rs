@@ -29,8 +29,16 @@ async fn without_one_good_credential_a_call_ends_in_401_with_a_challenge() {
         ("with something behind it", &[("x-api-key", "test-key,")], "unknown-key"),
         ("2000 bytes", &[("x-api-key", &long)], "too-long"),
         ("twice, equal", &[CREDENTIAL, CREDENTIAL], "ambiguous"),
-        ("twice, the good one last", &[("x-api-key", "wrong"), CREDENTIAL], "ambiguous"),
-        ("in another place", &[("authorization", "Bearer test-key"), ("cookie", "x-api-key=test-key")], "missing"),
+        (
+            "twice, the good one last",
+            &[("x-api-key", "wrong"), CREDENTIAL],
+            "ambiguous",
+        ),
+        (
+            "in another place",
+            &[("authorization", "Bearer test-key"), ("cookie", "x-api-key=test-key")],
+            "missing",
+        ),
     ];
     for names in &GENERATIONS {
         for http in BOTH {
@@ -44,8 +52,11 @@ async fn without_one_good_credential_a_call_ends_in_401_with_a_challenge() {
                 assert_eq!(record["detail"], detail, "{what}: {record}");
                 assert!(record.get("principal").is_none(), "{record}");
             }
-            let answer = site.request(http, "POST", "/agent?X-API-Key=test-key", &[JSON], names.sending("")).await;
-            site.refused("in the query", &answer, rpc("unauthenticated", "null")).await;
+            let answer = site
+                .request(http, "POST", "/agent?X-API-Key=test-key", &[JSON], names.sending(""))
+                .await;
+            site.refused("in the query", &answer, rpc("unauthenticated", "null"))
+                .await;
         }
     }
     site.done().await;
@@ -59,7 +70,11 @@ async fn a_stranger_is_refused_before_anything_else_of_the_request_is_judged() {
         for (what, fields, body) in [
             ("no JSON", vec![JSON], "{"),
             ("no type", vec![], "{}"),
-            ("no version", vec![JSON, ("a2a-version", "1"), ("a2a-version", "2")], "{}"),
+            (
+                "no version",
+                vec![JSON, ("a2a-version", "1"), ("a2a-version", "2")],
+                "{}",
+            ),
         ] {
             let answer = site.post(http, &fields, body).await;
             site.refused(what, &answer, rpc("unauthenticated", "null")).await;
@@ -67,7 +82,8 @@ async fn a_stranger_is_refused_before_anything_else_of_the_request_is_judged() {
     }
     let broken = "POST /agent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n";
     let (answer, _wire) = site.raw(broken).await;
-    site.refused("a broken body", &answer, rpc("unauthenticated", "null")).await;
+    site.refused("a broken body", &answer, rpc("unauthenticated", "null"))
+        .await;
     let large = "POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: 20971520\r\n\r\n";
     let (answer, _wire) = site.raw(large).await;
     site.refused("20 MiB", &answer, rpc("unauthenticated", "null")).await;
@@ -114,7 +130,12 @@ async fn who_expects_100_is_told_401_without_it_and_without_sending_a_byte() {
 async fn a_credential_without_the_scope_is_403_and_not_401() {
     let schemes = "  key: { type: apiKey, in: header, name: X-API-Key, keys: [ { id: tester, hash: \"KEY_HASH\" }, \
                    { id: reader, hash: \"sha256:8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a\", scopes: [read] } ] }";
-    let site = Site::start(Setup { schemes, security: "[ { key: [read] } ]", ..Setup::default() }).await;
+    let site = Site::start(Setup {
+        schemes,
+        security: "[ { key: [read] } ]",
+        ..Setup::default()
+    })
+    .await;
     for http in BOTH {
         let answer = site.post(http, &[JSON, CREDENTIAL], good()).await;
         site.is_refusal("no scope", &answer, rpc("forbidden", "null"));

@@ -36,7 +36,10 @@ async fn survives(site: &Site, flood: JoinHandle<Frames>) {
 
 async fn nothing_is_left(site: &Site) {
     eventually("the flood's connection is gone", || async {
-        site.gateway.metric("a2a_gateway_connections_open{listener=\"public\"}").await == 0.0
+        site.gateway
+            .metric("a2a_gateway_connections_open{listener=\"public\"}")
+            .await
+            == 0.0
     })
     .await;
     site.agent_saw_only_what_passed();
@@ -105,7 +108,9 @@ async fn continuation_without_end_ends_the_connection() {
     let site = Site::usual().await;
     for piece in [vec![], frames::block(&[("x-a", &"a".repeat(4000))])] {
         let mut frames = Frames::to(site.gateway.address).await;
-        frames.send(&frames::frame(HEADERS, 0, 1, &frames::block(&frames::call_fields()))).await;
+        frames
+            .send(&frames::frame(HEADERS, 0, 1, &frames::block(&frames::call_fields())))
+            .await;
         let more = frames::frame(CONTINUATION, 0, 1, &piece);
         let mut sent = 0;
         // A megabyte, or ten thousand frames of nothing, is far past every bound.
@@ -134,14 +139,22 @@ async fn pings_that_nobody_reads_the_answers_of() {
 async fn settings_that_nobody_reads_the_answers_of() {
     let site = Site::usual().await;
     let frames = Frames::to(site.gateway.address).await;
-    let flood = write_only(frames, frames::frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0xff, 0xff]).repeat(1000), 1000);
+    let flood = write_only(
+        frames,
+        frames::frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0xff, 0xff]).repeat(1000),
+        1000,
+    );
     survives(&site, flood).await;
     site.done().await;
 }
 
 #[tokio::test]
 async fn data_of_nothing_on_an_open_stream() {
-    let site = Site::start(Setup { top: "limits: { request_body: 2s }", ..Setup::default() }).await;
+    let site = Site::start(Setup {
+        top: "limits: { request_body: 2s }",
+        ..Setup::default()
+    })
+    .await;
     let mut frames = Frames::to(site.gateway.address).await;
     frames.headers(1, &frames::block(&frames::call_fields()), false).await;
     let flood = write_only(frames, frames::frame(DATA, 0, 1, &[]).repeat(1000), 200);
@@ -158,7 +171,9 @@ async fn data_of_nothing_on_an_open_stream() {
             None => {
                 let told = site.rejects().await;
                 for (reason, count) in told {
-                    let known = ["body_malformed", "body_timeout"].into_iter().find(|known| *known == reason);
+                    let known = ["body_malformed", "body_timeout"]
+                        .into_iter()
+                        .find(|known| *known == reason);
                     site.note_refused(known.expect("a broken body"), count);
                 }
                 break;
@@ -177,7 +192,8 @@ async fn a_hundred_slow_heads_leave_room_for_others() {
     let mut held = Vec::new();
     for index in 0..100 {
         let mut wire = Wire::to(site.gateway.address).await;
-        wire.send(&"POST /agent HTTP/1.1\r\nHost: a\r\n"[..1 + index % 30]).await;
+        wire.send(&"POST /agent HTTP/1.1\r\nHost: a\r\n"[..1 + index % 30])
+            .await;
         held.push(wire);
     }
     site.works().await;

@@ -49,7 +49,10 @@ impl Frames {
     pub async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the gateway listens");
         stream.set_nodelay(true).expect("nodelay");
-        let mut frames = Self { stream, buffer: Vec::new() };
+        let mut frames = Self {
+            stream,
+            buffer: Vec::new(),
+        };
         frames.send(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
         frames
     }
@@ -75,7 +78,8 @@ impl Frames {
     }
 
     pub async fn data(&mut self, stream: u32, data: &[u8], end_stream: bool) -> bool {
-        self.send(&frame(DATA, if end_stream { END_STREAM } else { 0 }, stream, data)).await
+        self.send(&frame(DATA, if end_stream { END_STREAM } else { 0 }, stream, data))
+            .await
     }
 
     /// The next frame; `None` when the gateway has closed.
@@ -195,9 +199,15 @@ fn status(block: &[u8]) -> u16 {
 
 /// RFC 7541 appendix B: 0 to 2 have five bits, 3 to 9 have six.
 fn huffman_digits(text: &[u8]) -> u16 {
-    let bits: Vec<u8> = text.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).collect();
-    let take =
-        |at: usize, count: usize| bits[at..at + count].iter().fold(0_u16, |value, bit| value * 2 + u16::from(*bit));
+    let bits: Vec<u8> = text
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1))
+        .collect();
+    let take = |at: usize, count: usize| {
+        bits[at..at + count]
+            .iter()
+            .fold(0_u16, |value, bit| value * 2 + u16::from(*bit))
+    };
     let (mut at, mut value) = (0, 0);
     for _ in 0..3 {
         let five = take(at, 5);

@@ -33,41 +33,104 @@ async fn smuggling_ends_in_400_and_the_end_of_the_connection() {
         ("chunked, then a length", framed(&format!("{te}{both}"), &chunked)),
         ("the same length twice", framed(&format!("{cl}{cl}"), &good)),
         ("two lengths", framed(&format!("{cl}Content-Length: 3\r\n"), &good)),
-        ("two lengths, the true one last", framed(&format!("Content-Length: 3\r\n{cl}"), &good)),
-        ("a list of lengths", framed(&format!("Content-Length: {length}, {length}\r\n"), &good)),
-        ("a signed length", framed(&format!("Content-Length: +{length}\r\n"), &good)),
+        (
+            "two lengths, the true one last",
+            framed(&format!("Content-Length: 3\r\n{cl}"), &good),
+        ),
+        (
+            "a list of lengths",
+            framed(&format!("Content-Length: {length}, {length}\r\n"), &good),
+        ),
+        (
+            "a signed length",
+            framed(&format!("Content-Length: +{length}\r\n"), &good),
+        ),
         ("a negative length", framed("Content-Length: -1\r\n", &good)),
-        ("a length in hex", framed(&format!("Content-Length: 0x{length:x}\r\n"), &good)),
+        (
+            "a length in hex",
+            framed(&format!("Content-Length: 0x{length:x}\r\n"), &good),
+        ),
         ("a length with a space inside", framed("Content-Length: 1 7\r\n", &good)),
-        ("a length past 64 bits", framed("Content-Length: 18446744073709551617\r\n", &good)),
+        (
+            "a length past 64 bits",
+            framed("Content-Length: 18446744073709551617\r\n", &good),
+        ),
         ("an empty length", framed("Content-Length:\r\n", &good)),
         ("chunked twice", framed(&format!("{te}{te}"), &chunked)),
-        ("chunked in a list", framed("Transfer-Encoding: chunked, chunked\r\n", &chunked)),
-        ("chunked and identity", framed("Transfer-Encoding: chunked, identity\r\n", &chunked)),
-        ("gzip, then chunked", framed("Transfer-Encoding: gzip, chunked\r\n", &chunked)),
+        (
+            "chunked in a list",
+            framed("Transfer-Encoding: chunked, chunked\r\n", &chunked),
+        ),
+        (
+            "chunked and identity",
+            framed("Transfer-Encoding: chunked, identity\r\n", &chunked),
+        ),
+        (
+            "gzip, then chunked",
+            framed("Transfer-Encoding: gzip, chunked\r\n", &chunked),
+        ),
         ("identity", framed("Transfer-Encoding: identity\r\n", &good)),
-        ("a coding that looks like chunked", framed("Transfer-Encoding: xchunked\r\n", &chunked)),
-        ("a coding in quotes", framed("Transfer-Encoding: \"chunked\"\r\n", &chunked)),
-        ("a coding behind a vertical tab", framed("Transfer-Encoding: \x0bchunked\r\n", &chunked)),
-        ("a folded coding", framed("Transfer-Encoding:\r\n chunked\r\n", &chunked)),
-        ("a space before the colon of the coding", framed("Transfer-Encoding : chunked\r\n", &chunked)),
-        ("a space before the colon of the length", framed(&format!("Content-Length : {length}\r\n"), &good)),
+        (
+            "a coding that looks like chunked",
+            framed("Transfer-Encoding: xchunked\r\n", &chunked),
+        ),
+        (
+            "a coding in quotes",
+            framed("Transfer-Encoding: \"chunked\"\r\n", &chunked),
+        ),
+        (
+            "a coding behind a vertical tab",
+            framed("Transfer-Encoding: \x0bchunked\r\n", &chunked),
+        ),
+        (
+            "a folded coding",
+            framed("Transfer-Encoding:\r\n chunked\r\n", &chunked),
+        ),
+        (
+            "a space before the colon of the coding",
+            framed("Transfer-Encoding : chunked\r\n", &chunked),
+        ),
+        (
+            "a space before the colon of the length",
+            framed(&format!("Content-Length : {length}\r\n"), &good),
+        ),
         ("a folded field", framed(&format!("{cl}X-A: 1\r\n 2\r\n"), &good)),
-        ("a field folded by a tab", framed(&format!("{cl}X-A: 1\r\n\t2\r\n"), &good)),
+        (
+            "a field folded by a tab",
+            framed(&format!("{cl}X-A: 1\r\n\t2\r\n"), &good),
+        ),
         (
             "a first field that is folded",
-            format!("POST /agent HTTP/1.1\r\n X-A: 1\r\nHost: a\r\n{cl}{}\r\n{good}", fields()),
+            format!(
+                "POST /agent HTTP/1.1\r\n X-A: 1\r\nHost: a\r\n{cl}{}\r\n{good}",
+                fields()
+            ),
         ),
-        ("a length behind a bare line feed", framed(&format!("X-A: 1\nContent-Length: {length}\r\n"), &good)),
+        (
+            "a length behind a bare line feed",
+            framed(&format!("X-A: 1\nContent-Length: {length}\r\n"), &good),
+        ),
         ("bare line feeds only", framed(&cl, &good).replace("\r\n", "\n")),
-        ("an empty line of a bare line feed", format!("{line}{cl}{}\n{good}", fields())),
-        ("a bare carriage return in a value", framed(&format!("X-A: 1\rContent-Length: 3\r\n{cl}"), &good)),
+        (
+            "an empty line of a bare line feed",
+            format!("{line}{cl}{}\n{good}", fields()),
+        ),
+        (
+            "a bare carriage return in a value",
+            framed(&format!("X-A: 1\rContent-Length: 3\r\n{cl}"), &good),
+        ),
         ("a NUL in a value", framed(&format!("X-A: 1\02\r\n{cl}"), &good)),
         ("a field without a colon", framed(&format!("X-A\r\n{cl}"), &good)),
         ("a field without a name", framed(&format!(": 1\r\n{cl}"), &good)),
         ("a name with a quote", framed(&format!("X\"A: 1\r\n{cl}"), &good)),
-        ("an underscore twin of the length", framed(&format!("{cl}Content_Length: 3\r\n"), &good)),
-        ("an underscore twin of the credential", framed(&format!("{cl}X_API_Key: other\r\n"), &good)),
+        (
+            "an underscore twin of the length",
+            framed(&format!("{cl}Content_Length: 3\r\n"), &good),
+        ),
+        (
+            "an underscore twin of the credential",
+            framed(&format!("{cl}X_API_Key: other\r\n"), &good),
+        ),
         ("an empty line first", format!("\r\n{}", framed(&cl, &good))),
         ("a space first", format!(" {}", framed(&cl, &good))),
     ];
@@ -103,7 +166,8 @@ async fn request_lines_and_hosts_that_are_not_plain_end_in_400() {
         "PO\"ST /agent HTTP/1.1",
         "(POST) /agent HTTP/1.1",
     ] {
-        site.refuses(line, head(line, plain_host), rpc("bad_head", "null")).await;
+        site.refuses(line, head(line, plain_host), rpc("bad_head", "null"))
+            .await;
     }
     for hosts in [
         "",
@@ -123,12 +187,19 @@ async fn request_lines_and_hosts_that_are_not_plain_end_in_400() {
         "Host: a, b\r\n",
         "Host: http://a\r\n",
     ] {
-        site.refuses(hosts, head("POST /agent HTTP/1.1", hosts), rpc("bad_head", "null")).await;
+        site.refuses(hosts, head("POST /agent HTTP/1.1", hosts), rpc("bad_head", "null"))
+            .await;
     }
-    for target in ["http://b/agent", "http://a:81/agent", "http://user@a/agent", "http://a@b/agent", "https://b/agent"]
-    {
+    for target in [
+        "http://b/agent",
+        "http://a:81/agent",
+        "http://user@a/agent",
+        "http://a@b/agent",
+        "https://b/agent",
+    ] {
         let line = format!("POST {target} HTTP/1.1");
-        site.refuses(target, head(&line, plain_host), rpc("bad_head", "null")).await;
+        site.refuses(target, head(&line, plain_host), rpc("bad_head", "null"))
+            .await;
     }
     // An absolute target that agrees is what a proxy sends.
     let (answer, _wire) = site.raw(head("POST http://a/agent HTTP/1.1", plain_host)).await;
@@ -157,16 +228,26 @@ async fn paths_that_somebody_could_resolve_are_refused() {
             "/agent%00",
         ] {
             let answer = site.request(http, "POST", target, &[JSON, CREDENTIAL], good()).await;
-            site.refused(&format!("{target}, {http:?}"), &answer, rpc("bad_head", "null")).await;
+            site.refused(&format!("{target}, {http:?}"), &answer, rpc("bad_head", "null"))
+                .await;
         }
-        for target in ["/Agent", "/agent;x=1", "/agent/x", "/agentx", "/", "/agent/.well-known/../", "*"] {
+        for target in [
+            "/Agent",
+            "/agent;x=1",
+            "/agent/x",
+            "/agentx",
+            "/",
+            "/agent/.well-known/../",
+            "*",
+        ] {
             let clean = !target.contains("..");
             if target == "*" && http == Http::Two {
                 continue;
             }
             let answer = site.request(http, "POST", target, &[JSON, CREDENTIAL], good()).await;
             let reason = if clean { "no_route" } else { "bad_head" };
-            site.refused(&format!("{target}, {http:?}"), &answer, rpc(reason, "null")).await;
+            site.refused(&format!("{target}, {http:?}"), &answer, rpc(reason, "null"))
+                .await;
         }
         let answer = site.request(http, "GET", "/agent/../x", &[], "").await;
         site.refused("plain form", &answer, plain("bad_head")).await;
@@ -182,12 +263,18 @@ async fn other_methods_are_told_which_ones_there_are() {
     for http in BOTH {
         for method in ["TRACE", "PUT", "PATCH", "CONNECTS", "post", "PRI", "PROPFIND"] {
             let answer = site.request(http, method, "/agent", &[JSON, CREDENTIAL], good()).await;
-            site.refused(&format!("{method}, {http:?}"), &answer, plain("method_not_allowed")).await;
-            assert_eq!(answer.header("allow"), Some("GET, HEAD, POST, DELETE, OPTIONS"), "{method}");
+            site.refused(&format!("{method}, {http:?}"), &answer, plain("method_not_allowed"))
+                .await;
+            assert_eq!(
+                answer.header("allow"),
+                Some("GET, HEAD, POST, DELETE, OPTIONS"),
+                "{method}"
+            );
         }
         for method in ["GET", "DELETE", "OPTIONS"] {
             let answer = site.request(http, method, "/agent", &[CREDENTIAL], "").await;
-            site.refused(&format!("{method}, {http:?}"), &answer, plain("method_not_allowed")).await;
+            site.refused(&format!("{method}, {http:?}"), &answer, plain("method_not_allowed"))
+                .await;
             assert_eq!(answer.header("allow"), Some("POST"), "{method}");
         }
     }
@@ -201,7 +288,10 @@ async fn other_methods_are_told_which_ones_there_are() {
 async fn broken_chunks_end_in_400() {
     let site = Site::usual().await;
     let (good, length) = (good(), length());
-    let head = format!("POST /agent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n{}\r\n", fields());
+    let head = format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n{}\r\n",
+        fields()
+    );
     for (what, body) in [
         ("a size that is no number", format!("x\r\n{good}\r\n0\r\n\r\n")),
         ("a size in 0x", format!("0x{length:x}\r\n{good}\r\n0\r\n\r\n")),
@@ -211,16 +301,41 @@ async fn broken_chunks_end_in_400() {
         ("a size before a space", format!("{length:x} \r\n{good}\r\n0\r\n\r\n")),
         ("a size past 64 bits", format!("1{length:016x}\r\n{good}\r\n0\r\n\r\n")),
         ("an empty size", format!("\r\n{good}\r\n0\r\n\r\n")),
-        ("a size before a bare line feed", format!("{length:x}\n{good}\r\n0\r\n\r\n")),
-        ("an extension before a bare line feed", format!("{length:x};a\n{good}\r\n0\r\n\r\n")),
-        ("a bare carriage return in an extension", format!("{length:x};a\rb\r\n{good}\r\n0\r\n\r\n")),
-        ("an extension of 300 bytes", format!("{length:x};{}\r\n{good}\r\n0\r\n\r\n", "a".repeat(300))),
-        ("data longer than its size", format!("{:x}\r\n{good}\r\n0\r\n\r\n", length - 1)),
-        ("data shorter than its size", format!("{:x}\r\n{good}\r\n0\r\n\r\n", length + 1)),
-        ("data before a bare line feed", format!("{length:x}\r\n{good}\n0\r\n\r\n")),
-        ("trailers without end", format!("{length:x}\r\n{good}\r\n0\r\n{}", "X: 1\r\n".repeat(3000))),
+        (
+            "a size before a bare line feed",
+            format!("{length:x}\n{good}\r\n0\r\n\r\n"),
+        ),
+        (
+            "an extension before a bare line feed",
+            format!("{length:x};a\n{good}\r\n0\r\n\r\n"),
+        ),
+        (
+            "a bare carriage return in an extension",
+            format!("{length:x};a\rb\r\n{good}\r\n0\r\n\r\n"),
+        ),
+        (
+            "an extension of 300 bytes",
+            format!("{length:x};{}\r\n{good}\r\n0\r\n\r\n", "a".repeat(300)),
+        ),
+        (
+            "data longer than its size",
+            format!("{:x}\r\n{good}\r\n0\r\n\r\n", length - 1),
+        ),
+        (
+            "data shorter than its size",
+            format!("{:x}\r\n{good}\r\n0\r\n\r\n", length + 1),
+        ),
+        (
+            "data before a bare line feed",
+            format!("{length:x}\r\n{good}\n0\r\n\r\n"),
+        ),
+        (
+            "trailers without end",
+            format!("{length:x}\r\n{good}\r\n0\r\n{}", "X: 1\r\n".repeat(3000)),
+        ),
     ] {
-        site.refuses(what, format!("{head}{body}"), rpc("body_malformed", "null")).await;
+        site.refuses(what, format!("{head}{body}"), rpc("body_malformed", "null"))
+            .await;
         // Head and body in two reads: the caller is known by then.
         let mut wire = Wire::to(site.gateway.address).await;
         wire.send(&head).await;
@@ -238,11 +353,16 @@ async fn clean_chunks_and_trailers_pass_and_stay_behind() {
     let site = Site::usual().await;
     let (good, length) = (good(), length());
     let (begin, end) = good.split_at(10);
-    let head =
-        format!("POST /agent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: X-Late\r\n{}\r\n", fields());
+    let head = format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: X-Late\r\n{}\r\n",
+        fields()
+    );
     for body in [
         format!("{length:X}\r\n{good}\r\n0\r\n\r\n"),
-        format!("A;x=1\r\n{begin}\r\n{:x}\r\n{end}\r\n0\r\nX-Late: 1\r\nX-API-Key: other\r\n\r\n", end.len()),
+        format!(
+            "A;x=1\r\n{begin}\r\n{:x}\r\n{end}\r\n0\r\nX-Late: 1\r\nX-API-Key: other\r\n\r\n",
+            end.len()
+        ),
     ] {
         let (answer, _wire) = site.raw(format!("{head}{body}")).await;
         site.passed("chunked", &answer);
@@ -261,29 +381,49 @@ async fn a_request_hidden_in_a_body_stays_a_body() {
     let site = Site::usual().await;
     let hidden = "POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
     let body = good().replace("hi", &hidden.replace("\r\n", "\\r\\n"));
-    let head = format!("POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n{}\r\n", body.len(), fields());
+    let head = format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n{}\r\n",
+        body.len(),
+        fields()
+    );
     let (answer, _wire) = site.raw(format!("{head}{body}")).await;
     site.passed("hidden in a text", &answer);
     assert_eq!(site.agent.received().pop().expect("received").body, body.as_bytes());
 
     // The body is a request, byte for byte: refused as a body, and never looked at as a request.
-    let inner = post(&format!("POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n", length()));
-    let head = format!("POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n{}\r\n", inner.len(), fields());
+    let inner = post(&format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n",
+        length()
+    ));
+    let head = format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n{}\r\n",
+        inner.len(),
+        fields()
+    );
     let (answer, mut wire) = site.raw(format!("{head}{inner}")).await;
-    site.refused("a request as a body", &answer, rpc("parse_error", "null")).await;
+    site.refused("a request as a body", &answer, rpc("parse_error", "null"))
+        .await;
     // The connection is still in step: the next request on it is the next one.
-    wire.send(post(&format!("POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n", length()))).await;
+    wire.send(post(&format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n",
+        length()
+    )))
+    .await;
     site.passed("the next request", &wire.answer().await);
     site.agent_saw_only_what_passed();
 
     // A shorter length than the body: what is left over is a head, and a broken one.
-    let short = post(&format!("POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n", length() - 1));
+    let short = post(&format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n",
+        length() - 1
+    ));
     let (answer, mut wire) = site.raw(short).await;
     site.is_refusal("cut by its own length", &answer, rpc("parse_error", "null"));
     // One byte that begins nothing: it waits for the rest of a head until the caller gives up.
     wire.send("\r\n\r\n").await;
     let answer = wire.answer().await;
-    site.refused("the byte left over", &answer, rpc("bad_head", "null")).await;
+    site.refused("the byte left over", &answer, rpc("bad_head", "null"))
+        .await;
     wire.closes().await;
     site.done().await;
 }
@@ -291,20 +431,28 @@ async fn a_request_hidden_in_a_body_stays_a_body() {
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order_and_a_broken_one_ends_the_rest() {
     let site = Site::usual().await;
-    let one = post(&format!("POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n", length()));
+    let one = post(&format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n",
+        length()
+    ));
     let bad = "POST /agent HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n";
     let unknown = "GET /nobody HTTP/1.1\r\nHost: a\r\n\r\n";
     let (first, mut wire) = site.raw(format!("{one}{unknown}{one}{bad}{one}")).await;
     site.passed("the first", &first);
     site.is_refusal("the second", &wire.answer().await, plain("no_route"));
     site.passed("the third", &wire.answer().await);
-    site.refused("the fourth", &wire.answer().await, rpc("bad_head", "null")).await;
+    site.refused("the fourth", &wire.answer().await, rpc("bad_head", "null"))
+        .await;
     wire.closes().await;
 
-    let broken = format!("POST /agent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n{}\r\nx\r\n", fields());
+    let broken = format!(
+        "POST /agent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n{}\r\nx\r\n",
+        fields()
+    );
     let (first, mut wire) = site.raw(format!("{one}{broken}{one}")).await;
     site.passed("before a broken body", &first);
-    site.refused("the broken body", &wire.answer().await, rpc("body_malformed", "null")).await;
+    site.refused("the broken body", &wire.answer().await, rpc("body_malformed", "null"))
+        .await;
     wire.closes().await;
     site.done().await;
 }
@@ -315,7 +463,8 @@ async fn a_caller_cannot_pose_as_a_refused_head() {
     let posing = "POST / HTTP/1.1\r\nhost: refused\r\ncontent-length: 0\r\n\r\n";
     let (answer, mut wire) = site.raw(format!("{posing}{posing}")).await;
     site.is_refusal("nothing was refused", &answer, rpc("no_route", "null"));
-    site.refused("nothing was refused", &wire.answer().await, rpc("no_route", "null")).await;
+    site.refused("nothing was refused", &wire.answer().await, rpc("no_route", "null"))
+        .await;
     site.done().await;
 }
 
@@ -355,7 +504,12 @@ async fn hop_by_hop_and_identity_fields_stay_behind() {
         let received = site.agent.received().pop().expect("received");
         for (name, _) in &fields[6..fields.len()] {
             let kept = ["x-kept", "x-request-id"].contains(name);
-            assert_eq!(received.field(name).is_some(), kept, "{name}, {http:?}: {}", received.head);
+            assert_eq!(
+                received.field(name).is_some(),
+                kept,
+                "{name}, {http:?}: {}",
+                received.head
+            );
         }
         assert_eq!(received.field("x-forwarded-for"), Some("127.0.0.1"));
         assert_ne!(received.field("x-forwarded-host"), Some("evil.example"));

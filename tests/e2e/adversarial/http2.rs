@@ -30,7 +30,11 @@ async fn status(site: &Site, fields: &[(&str, &str)]) -> u16 {
 #[tokio::test]
 async fn an_authority_and_a_host_that_disagree_are_refused() {
     let site = Site::usual().await;
-    assert_eq!(status(&site, &fields(&[("host", "gateway.example")])).await, 200, "they agree");
+    assert_eq!(
+        status(&site, &fields(&[("host", "gateway.example")])).await,
+        200,
+        "they agree"
+    );
     site.note_passed(1);
     let mut only_host = fields(&[("host", "gateway.example")]);
     only_host.retain(|(name, _)| *name != ":authority");
@@ -45,7 +49,10 @@ async fn an_authority_and_a_host_that_disagree_are_refused() {
         ("another port", fields(&[("host", "gateway.example:81")])),
         ("two hosts", twice),
         ("neither", neither),
-        ("a user in the authority", fields(&[(":authority", "user@gateway.example")])),
+        (
+            "a user in the authority",
+            fields(&[(":authority", "user@gateway.example")]),
+        ),
         ("port 0", fields(&[(":authority", "gateway.example:0")])),
     ];
     for (what, fields) in cases {
@@ -59,7 +66,13 @@ async fn an_authority_and_a_host_that_disagree_are_refused() {
 #[tokio::test]
 async fn targets_are_as_plain_as_over_http1() {
     let site = Site::usual().await;
-    for path in ["/agent/../agent", "/agent%2f", "//agent", "/agent\u{e9}", "/agent?\u{e9}"] {
+    for path in [
+        "/agent/../agent",
+        "/agent%2f",
+        "//agent",
+        "/agent\u{e9}",
+        "/agent?\u{e9}",
+    ] {
         assert_eq!(status(&site, &fields(&[(":path", path)])).await, 400, "{path}");
         site.note_refused("bad_head", 1);
         site.works().await;
@@ -88,7 +101,10 @@ async fn is_protocol_error(site: &Site, what: &str, block: &[u8]) {
     let mut frames = Frames::to(site.gateway.address).await;
     frames.headers(1, block, false).await;
     frames.data(1, good().as_bytes(), true).await;
-    let end = frames.telling().await.unwrap_or_else(|| panic!("{what}: the connection ended without a word"));
+    let end = frames
+        .telling()
+        .await
+        .unwrap_or_else(|| panic!("{what}: the connection ended without a word"));
     assert!([RST_STREAM, GOAWAY].contains(&end.kind), "{what}: {end:?}");
     assert_eq!(end.error(), PROTOCOL_ERROR, "{what}: {end:?}");
     site.works().await;
@@ -121,7 +137,10 @@ async fn malformed_header_blocks_end_their_stream() {
         ("no path", no_path),
         ("an empty path", added(":path", "")),
         ("a status", added(":status", "200")),
-        ("a length that is longer than the body", added("content-length", "100000")),
+        (
+            "a length that is longer than the body",
+            added("content-length", "100000"),
+        ),
         ("a length that is shorter than the body", added("content-length", "3")),
     ];
     for (what, fields) in cases {
@@ -150,14 +169,21 @@ async fn a_stream_past_the_limit_is_refused_and_the_others_are_not() {
     frames.send(&frames::frame(frames::PING, 0, 0, &[7; 8])).await;
     loop {
         let frame = frames.next().await.expect("open");
-        assert!(![HEADERS, RST_STREAM, GOAWAY].contains(&frame.kind), "100 are the bound: {frame:?}");
+        assert!(
+            ![HEADERS, RST_STREAM, GOAWAY].contains(&frame.kind),
+            "100 are the bound: {frame:?}"
+        );
         if frame.kind == frames::PING && frame.payload == [7; 8] {
             break;
         }
     }
     frames.headers(201, &block, false).await;
     let refused = frames.telling().await.expect("open");
-    assert_eq!((refused.kind, refused.stream, refused.error()), (RST_STREAM, 201, REFUSED_STREAM), "the 101st");
+    assert_eq!(
+        (refused.kind, refused.stream, refused.error()),
+        (RST_STREAM, 201, REFUSED_STREAM),
+        "the 101st"
+    );
     site.works().await;
     // One ends, and there is room for another.
     frames.data(1, good().as_bytes(), true).await;
@@ -211,7 +237,11 @@ async fn a_refusal_keeps_the_connection_for_the_other_streams() {
     ] {
         let answer = send(path, body).await;
         site.is_refusal(path, &answer, super::site::rpc(reason, id));
-        assert_eq!(answer.header("connection"), None, "no such field in HTTP/2 (RFC 9113 §8.2.2)");
+        assert_eq!(
+            answer.header("connection"),
+            None,
+            "no such field in HTTP/2 (RFC 9113 §8.2.2)"
+        );
         site.passed("the next stream", &send("/agent", &good()).await);
     }
     site.done().await;
@@ -222,14 +252,32 @@ async fn a_connection_that_breaks_the_protocol_ends_and_no_other_does() {
     let site = Site::usual().await;
     let block = frames::block(&frames::call_fields());
     let cases: [(&str, Vec<u8>); 8] = [
-        ("a frame past the largest size", [&[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1][..], &[0; 20_000]].concat()),
-        ("a HEADERS frame of the gateway's streams", frames::frame(HEADERS, END_HEADERS, 2, &block)),
+        (
+            "a frame past the largest size",
+            [&[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1][..], &[0; 20_000]].concat(),
+        ),
+        (
+            "a HEADERS frame of the gateway's streams",
+            frames::frame(HEADERS, END_HEADERS, 2, &block),
+        ),
         ("DATA on no stream", frames::frame(frames::DATA, 0, 0, b"x")),
-        ("DATA on a stream that never was", frames::frame(frames::DATA, 0, 9, b"x")),
-        ("CONTINUATION of nothing", frames::frame(frames::CONTINUATION, END_HEADERS, 1, &block)),
+        (
+            "DATA on a stream that never was",
+            frames::frame(frames::DATA, 0, 9, b"x"),
+        ),
+        (
+            "CONTINUATION of nothing",
+            frames::frame(frames::CONTINUATION, END_HEADERS, 1, &block),
+        ),
         ("a PING of seven bytes", frames::frame(frames::PING, 0, 0, &[0; 7])),
-        ("broken header compression", frames::frame(HEADERS, END_HEADERS, 1, &[0xff; 40])),
-        ("PUSH_PROMISE of a client", frames::frame(5, END_HEADERS, 1, &[0, 0, 0, 2])),
+        (
+            "broken header compression",
+            frames::frame(HEADERS, END_HEADERS, 1, &[0xff; 40]),
+        ),
+        (
+            "PUSH_PROMISE of a client",
+            frames::frame(5, END_HEADERS, 1, &[0, 0, 0, 2]),
+        ),
     ];
     for (what, bytes) in cases {
         println!("{what}");

@@ -67,8 +67,10 @@ impl Issuer {
                 let _head = stream.read(&mut part).await;
                 counter.fetch_add(1, Ordering::SeqCst);
                 let body = json!({ "keys": [RSA.jwk] }).to_string();
-                let text =
-                    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+                let text = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    body.len()
+                );
                 let _gone = stream.write_all(text.as_bytes()).await;
             }
         });
@@ -85,10 +87,16 @@ impl Issuer {
             "  token: {{ type: http, scheme: bearer, issuer: \"{ISSUER}\", audience: [a2a], jwks_url: \"http://{}/keys\" }}",
             self.address
         );
-        let setup = Setup { schemes: &schemes, security: "[ { token: [] } ]", ..Setup::default() };
+        let setup = Setup {
+            schemes: &schemes,
+            security: "[ { token: [] } ]",
+            ..Setup::default()
+        };
         let site = Site::start(setup).await;
         eventually("a good token is taken", || async {
-            let answer = site.post(Http::One, &[JSON, ("authorization", &bearer(&good_token()))], good()).await;
+            let answer = site
+                .post(Http::One, &[JSON, ("authorization", &bearer(&good_token()))], good())
+                .await;
             // Before the first fetch it is 503.
             if answer.status == 200 {
                 site.note_passed(1);
@@ -104,7 +112,10 @@ impl Issuer {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "tokens of a test are good at the time of the machine, like the gateway")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tokens of a test are good at the time of the machine, like the gateway"
+)]
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
@@ -126,7 +137,11 @@ fn without(name: &str) -> Value {
 }
 
 fn unsigned(header: &Value, claims: &Value) -> String {
-    format!("{}.{}", URL_SAFE_NO_PAD.encode(header.to_string()), URL_SAFE_NO_PAD.encode(claims.to_string()))
+    format!(
+        "{}.{}",
+        URL_SAFE_NO_PAD.encode(header.to_string()),
+        URL_SAFE_NO_PAD.encode(claims.to_string())
+    )
 }
 
 fn signed(header: &Value, claims: &Value) -> String {
@@ -161,9 +176,13 @@ async fn forged_and_misused_tokens_end_in_401_with_a_challenge_and_without_a_fet
     let site = issuer.site().await;
     let good_token = good_token();
     let (message, signature) = good_token.rsplit_once('.').unwrap();
-    let other =
-        EncodingKey::from_rsa_pem(KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap().serialize_pem().as_bytes())
-            .unwrap();
+    let other = EncodingKey::from_rsa_pem(
+        KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256)
+            .unwrap()
+            .serialize_pem()
+            .as_bytes(),
+    )
+    .unwrap();
     let foreign = jsonwebtoken::crypto::sign(message.as_bytes(), &other, Algorithm::RS256).unwrap();
     let alg = |alg: &str| json!({ "alg": alg, "typ": "JWT", "kid": "rsa" });
     let more = |name: &str, value: Value| {
@@ -173,30 +192,82 @@ async fn forged_and_misused_tokens_end_in_401_with_a_challenge_and_without_a_fet
     };
     let root = unsigned(&header(), &with("sub", "root".into()));
     let cases = [
-        ("expired", signed(&header(), &with("exp", (now() - 600).into())), "expired"),
-        ("not yet valid", signed(&header(), &with("nbf", (now() + 600).into())), "not-yet-valid"),
+        (
+            "expired",
+            signed(&header(), &with("exp", (now() - 600).into())),
+            "expired",
+        ),
+        (
+            "not yet valid",
+            signed(&header(), &with("nbf", (now() + 600).into())),
+            "not-yet-valid",
+        ),
         ("no expiry", signed(&header(), &without("exp")), "missing-claim"),
-        ("an expiry that is a text", signed(&header(), &with("exp", "never".into())), "missing-claim"),
-        ("another audience", signed(&header(), &with("aud", "other".into())), "wrong-audience"),
+        (
+            "an expiry that is a text",
+            signed(&header(), &with("exp", "never".into())),
+            "missing-claim",
+        ),
+        (
+            "another audience",
+            signed(&header(), &with("aud", "other".into())),
+            "wrong-audience",
+        ),
         ("no audience", signed(&header(), &without("aud")), "missing-claim"),
-        ("another issuer", signed(&header(), &with("iss", "https://evil.example".into())), "wrong-issuer"),
+        (
+            "another issuer",
+            signed(&header(), &with("iss", "https://evil.example".into())),
+            "wrong-issuer",
+        ),
         ("no subject", signed(&header(), &without("sub")), "missing-claim"),
-        ("alg none", format!("{}.", unsigned(&alg("none"), &claims())), "bad-algorithm"),
-        ("alg None, with the signature", format!("{}.{signature}", unsigned(&alg("None"), &claims())), "bad-algorithm"),
-        ("HS256 with the public key as PEM", confused(RSA.public_pem.as_bytes()), "bad-algorithm"),
-        ("HS256 with the public key as DER", confused(&RSA.public_der), "bad-algorithm"),
+        (
+            "alg none",
+            format!("{}.", unsigned(&alg("none"), &claims())),
+            "bad-algorithm",
+        ),
+        (
+            "alg None, with the signature",
+            format!("{}.{signature}", unsigned(&alg("None"), &claims())),
+            "bad-algorithm",
+        ),
+        (
+            "HS256 with the public key as PEM",
+            confused(RSA.public_pem.as_bytes()),
+            "bad-algorithm",
+        ),
+        (
+            "HS256 with the public key as DER",
+            confused(&RSA.public_der),
+            "bad-algorithm",
+        ),
         (
             "another algorithm of the key's kind",
             format!("{}.{signature}", unsigned(&alg("ES256"), &claims())),
             "bad-algorithm",
         ),
         ("no signature", format!("{message}."), "bad-signature"),
-        ("the signature of something else", format!("{root}.{signature}"), "bad-signature"),
-        ("signed by somebody else", format!("{message}.{foreign}"), "bad-signature"),
+        (
+            "the signature of something else",
+            format!("{root}.{signature}"),
+            "bad-signature",
+        ),
+        (
+            "signed by somebody else",
+            format!("{message}.{foreign}"),
+            "bad-signature",
+        ),
         ("its own key", more("jwk", RSA.jwk.clone()), "forbidden-header"),
-        ("a place for keys", more("jku", format!("http://{}/keys", issuer.address).into()), "forbidden-header"),
+        (
+            "a place for keys",
+            more("jku", format!("http://{}/keys", issuer.address).into()),
+            "forbidden-header",
+        ),
         ("a critical extension", more("crit", json!(["exp"])), "forbidden-header"),
-        ("an id token by its type", more("typ", "secevent+jwt".into()), "wrong-type"),
+        (
+            "an id token by its type",
+            more("typ", "secevent+jwt".into()),
+            "wrong-type",
+        ),
         ("two parts", message.to_owned(), "malformed"),
         ("four parts", format!("{good_token}.x"), "malformed"),
         ("no token", "x".to_owned(), "malformed"),
@@ -205,20 +276,44 @@ async fn forged_and_misused_tokens_end_in_401_with_a_challenge_and_without_a_fet
     for http in BOTH {
         for (what, token, detail) in &cases {
             println!("{what}");
-            let answer = site.post(http, &[JSON, ("authorization", &bearer(token))], good()).await;
+            let answer = site
+                .post(http, &[JSON, ("authorization", &bearer(token))], good())
+                .await;
             site.is_refusal(what, &answer, rpc("unauthenticated", "null"));
             let challenge = answer.header("www-authenticate");
-            assert_eq!(challenge, Some("Bearer realm=\"a2a-gateway\", error=\"invalid_token\""), "{what}");
+            assert_eq!(
+                challenge,
+                Some("Bearer realm=\"a2a-gateway\", error=\"invalid_token\""),
+                "{what}"
+            );
             assert!(!answer.text().contains(signature), "{what}");
             let record = site.record(answer.header("x-request-id").unwrap()).await;
             assert_eq!(record["detail"], *detail, "{what}: {record}");
         }
         let twice = bearer(&good_token);
-        let answer = site.post(http, &[JSON, ("authorization", &twice), ("authorization", &twice)], good()).await;
+        let answer = site
+            .post(
+                http,
+                &[JSON, ("authorization", &twice), ("authorization", &twice)],
+                good(),
+            )
+            .await;
         site.is_refusal("twice", &answer, rpc("unauthenticated", "null"));
-        let answer = site.request(http, "POST", &format!("/agent?access_token={good_token}"), &[JSON], good()).await;
+        let answer = site
+            .request(
+                http,
+                "POST",
+                &format!("/agent?access_token={good_token}"),
+                &[JSON],
+                good(),
+            )
+            .await;
         site.is_refusal("in the query", &answer, rpc("unauthenticated", "null"));
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"a2a-gateway\""), "nothing was shown");
+        assert_eq!(
+            answer.header("www-authenticate"),
+            Some("Bearer realm=\"a2a-gateway\""),
+            "nothing was shown"
+        );
         let answer = site.post(http, &[JSON, ("authorization", &twice)], good()).await;
         site.passed("the good one", &answer);
     }
@@ -236,11 +331,15 @@ async fn a_flood_of_invented_key_ids_costs_the_issuer_nothing() {
         header["kid"] = format!("invented-{index}").into();
         let token = format!("{}.AAAA", unsigned(&header, &claims()));
         let http = BOTH[index % 2];
-        let answer = site.post(http, &[JSON, ("authorization", &bearer(&token))], good()).await;
+        let answer = site
+            .post(http, &[JSON, ("authorization", &bearer(&token))], good())
+            .await;
         site.is_refusal("an invented key id", &answer, rpc("unauthenticated", "null"));
     }
     assert_eq!(issuer.fetches(), 1, "at most one fetch a minute");
-    let answer = site.post(Http::One, &[JSON, ("authorization", &bearer(&good_token()))], good()).await;
+    let answer = site
+        .post(Http::One, &[JSON, ("authorization", &bearer(&good_token()))], good())
+        .await;
     site.passed("the good one", &answer);
     site.done().await;
 }

@@ -21,15 +21,27 @@ fn limited(rules: &str) -> String {
 }
 
 async fn site(rules: &str) -> Site {
-    Site::start(Setup { schemes: SCHEMES, agent: &limited(rules), ..Setup::default() }).await
+    Site::start(Setup {
+        schemes: SCHEMES,
+        agent: &limited(rules),
+        ..Setup::default()
+    })
+    .await
 }
 
 /// The fields of a refusal by a rule on rate: seconds to wait, the same in both.
 fn told_to_wait(answer: &Answer, policy: &str, name: &str, most: u64) {
     assert_eq!(answer.header("ratelimit-policy"), Some(policy));
-    let wait: u64 = answer.header("retry-after").expect("Retry-After").parse().expect("seconds");
+    let wait: u64 = answer
+        .header("retry-after")
+        .expect("Retry-After")
+        .parse()
+        .expect("seconds");
     assert!((1..=most).contains(&wait), "{wait} s");
-    assert_eq!(answer.header("ratelimit"), Some(format!("\"{name}\";r=0;t={wait}").as_str()));
+    assert_eq!(
+        answer.header("ratelimit"),
+        Some(format!("\"{name}\";r=0;t={wait}").as_str())
+    );
 }
 
 #[tokio::test]
@@ -56,7 +68,10 @@ async fn a_rate_passes_its_burst_and_not_one_more() {
 async fn a_rule_for_some_operations_leaves_the_others_alone() {
     let site = site("{ name: sends, per: principal, rate: 1/h, operations: [send] }").await;
     let [now, legacy] = GENERATIONS;
-    site.passed("the first", &site.post(Http::One, &[JSON, CREDENTIAL], now.sending("")).await);
+    site.passed(
+        "the first",
+        &site.post(Http::One, &[JSON, CREDENTIAL], now.sending("")).await,
+    );
     for (http, names) in [(Http::One, now), (Http::Two, legacy)] {
         let answer = site.post(http, &[JSON, CREDENTIAL], names.sending("")).await;
         site.is_refusal("the second", &answer, rpc("rate_limited", "7"));
@@ -70,9 +85,19 @@ async fn a_rule_for_some_operations_leaves_the_others_alone() {
 #[tokio::test]
 async fn an_invented_address_is_nobodys_budget() {
     let rules = limited("{ per: address, rate: 1/h }");
-    let site = Site::start(Setup { agent: &rules, ..Setup::default() }).await;
+    let site = Site::start(Setup {
+        agent: &rules,
+        ..Setup::default()
+    })
+    .await;
     let from = |address: &'static str| {
-        [JSON, CREDENTIAL, ("x-forwarded-for", address), ("forwarded", "for=5.5.5.5"), ("x-real-ip", "5.5.5.5")]
+        [
+            JSON,
+            CREDENTIAL,
+            ("x-forwarded-for", address),
+            ("forwarded", "for=5.5.5.5"),
+            ("x-real-ip", "5.5.5.5"),
+        ]
     };
     site.passed("the first", &site.post(Http::One, &from("1.1.1.1"), good()).await);
     for (http, address) in [(Http::One, "2.2.2.2"), (Http::Two, "3.3.3.3"), (Http::One, "")] {
@@ -88,17 +113,26 @@ async fn an_invented_address_is_nobodys_budget() {
 #[tokio::test]
 async fn a_trusted_proxy_speaks_for_its_callers_but_not_for_what_they_wrote() {
     let rules = limited("{ per: address, rate: 1/h }");
-    let setup = Setup { listener: ", trusted_proxies: [ 127.0.0.0/8 ]", agent: &rules, ..Setup::default() };
+    let setup = Setup {
+        listener: ", trusted_proxies: [ 127.0.0.0/8 ]",
+        agent: &rules,
+        ..Setup::default()
+    };
     let site = Site::start(setup).await;
     let from = |address: &'static str| [JSON, CREDENTIAL, ("x-forwarded-for", address)];
     for address in ["1.1.1.1", "2.2.2.2"] {
         site.passed(address, &site.post(Http::One, &from(address), good()).await);
-        assert_eq!(site.agent.received().pop().expect("received").field("x-forwarded-for"), Some(address));
+        assert_eq!(
+            site.agent.received().pop().expect("received").field("x-forwarded-for"),
+            Some(address)
+        );
     }
     // The last address is the proxy's word, those before it the caller's.
-    for (http, address) in
-        [(Http::One, "1.1.1.1"), (Http::Two, "9.9.9.9, 1.1.1.1"), (Http::One, "9.9.9.9,2.2.2.2, 127.0.0.1")]
-    {
+    for (http, address) in [
+        (Http::One, "1.1.1.1"),
+        (Http::Two, "9.9.9.9, 1.1.1.1"),
+        (Http::One, "9.9.9.9,2.2.2.2, 127.0.0.1"),
+    ] {
         let answer = site.post(http, &from(address), good()).await;
         site.is_refusal(address, &answer, rpc("rate_limited", "null"));
     }
@@ -122,13 +156,24 @@ async fn streaming_site(rules: &str, streams: usize) -> (Site, Vec<Feed>) {
             task(request)
         }
     };
-    let setup = Setup { schemes: SCHEMES, agent: &limited(rules), ..Setup::default() };
+    let setup = Setup {
+        schemes: SCHEMES,
+        agent: &limited(rules),
+        ..Setup::default()
+    };
     (Site::with(setup, script).await, feeds)
 }
 
 async fn open_stream(site: &Site, feed: &Feed) -> http::Response<hyper::body::Incoming> {
     feed.send(Some(task_event("7", "t1"))).await.expect("the agent waits");
-    let response = open(site.gateway.address, "POST", "/agent", &[JSON, CREDENTIAL], &GENERATIONS[0].streaming()).await;
+    let response = open(
+        site.gateway.address,
+        "POST",
+        "/agent",
+        &[JSON, CREDENTIAL],
+        &GENERATIONS[0].streaming(),
+    )
+    .await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     site.note_passed(1);
     response
@@ -141,7 +186,10 @@ async fn a_place_is_held_until_the_stream_ends_or_the_caller_leaves() {
     let refused = async |http| {
         let answer = site.post(http, &[JSON, CREDENTIAL], good()).await;
         site.is_refusal("while the stream is open", &answer, rpc("rate_limited", "null"));
-        assert_eq!(answer.header("ratelimit-policy"), Some("\"principal-concurrent\";q=1;qu=\"concurrent-requests\""));
+        assert_eq!(
+            answer.header("ratelimit-policy"),
+            Some("\"principal-concurrent\";q=1;qu=\"concurrent-requests\"")
+        );
         assert_eq!(answer.header("ratelimit"), Some("\"principal-concurrent\";r=0"));
         assert_eq!(answer.header("retry-after"), Some("1"));
     };
@@ -184,7 +232,10 @@ async fn open_streams_are_counted_and_other_calls_are_not() {
             let answer = site.post(http, &[JSON, credential], GENERATIONS[0].streaming()).await;
             site.is_refusal("a third stream", &answer, rpc("rate_limited", "7"));
             assert_eq!(answer.header("retry-after"), Some("1"));
-            assert_eq!(answer.header("ratelimit-policy"), Some("\"agent-streams\";q=2;qu=\"concurrent-requests\""));
+            assert_eq!(
+                answer.header("ratelimit-policy"),
+                Some("\"agent-streams\";q=2;qu=\"concurrent-requests\"")
+            );
         }
         site.passed("a send", &site.post(http, &[JSON, CREDENTIAL], good()).await);
     }
@@ -208,7 +259,15 @@ async fn a_place_is_held_until_the_last_byte_of_a_whole_answer() {
         None => task(request),
     };
     let rules = limited("{ per: principal, concurrent: 1 }");
-    let site = Site::with(Setup { schemes: SCHEMES, agent: &rules, ..Setup::default() }, script).await;
+    let site = Site::with(
+        Setup {
+            schemes: SCHEMES,
+            agent: &rules,
+            ..Setup::default()
+        },
+        script,
+    )
+    .await;
     // A small window, so that the kernel does not swallow the whole answer.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(16 * 1024).expect("a small buffer");
@@ -227,7 +286,11 @@ async fn a_place_is_held_until_the_last_byte_of_a_whole_answer() {
         let answer = site.post(Http::One, &[JSON, CREDENTIAL], &good).await;
         site.is_refusal("while the answer is being sent", &answer, rpc("rate_limited", "null"));
     }
-    let length: usize = slow.header("content-length").expect("a length").parse().expect("a length");
+    let length: usize = slow
+        .header("content-length")
+        .expect("a length")
+        .parse()
+        .expect("a length");
     while wire.received().len() < length {
         wire.more().await.expect("the rest of the answer");
     }

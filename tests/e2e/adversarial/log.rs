@@ -14,7 +14,10 @@ async fn nothing_composed(site: &Site, expected: usize) {
         assert!(!record.to_string().contains(KEY), "{record}");
     }
     let metrics = get(site.gateway.admin, "/metrics").await.text();
-    assert!(!metrics.contains(MARK) && !metrics.contains(KEY), "no series with a caller's words");
+    assert!(
+        !metrics.contains(MARK) && !metrics.contains(KEY),
+        "no series with a caller's words"
+    );
 }
 
 #[tokio::test]
@@ -103,7 +106,10 @@ async fn a_method_that_nobody_knows_has_no_name_in_the_log() {
     }
     let answer = site.request(Http::One, "DELETE", "/agent", &[], "").await;
     site.is_refusal("a known one", &answer, super::site::plain("method_not_allowed"));
-    assert_eq!(site.record(answer.header("x-request-id").expect("an id")).await["method"], "DELETE");
+    assert_eq!(
+        site.record(answer.header("x-request-id").expect("an id")).await["method"],
+        "DELETE"
+    );
     nothing_composed(&site, 7).await;
     site.done().await;
 }

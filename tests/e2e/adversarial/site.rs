@@ -111,7 +111,14 @@ impl Default for Setup<'_> {
 
 impl Setup<'_> {
     fn yaml(&self, agent: std::net::SocketAddr) -> String {
-        let Self { listener, schemes, security, agent: more, top, .. } = self;
+        let Self {
+            listener,
+            schemes,
+            security,
+            agent: more,
+            top,
+            ..
+        } = self;
         let schemes = schemes.replace("KEY_HASH", KEY_HASH);
         format!(
             r#"
@@ -216,7 +223,11 @@ pub fn closes(reason: &str) -> bool {
 pub fn task(request: &Received) -> Reply {
     let of_1_0 = request.body.windows(13).any(|text| text == b"\"SendMessage\"");
     let task = r#"{"id":"t1","contextId":"c1","kind":"task","status":{"state":"completed"}}"#;
-    let result = if of_1_0 { format!(r#"{{"task":{task}}}"#) } else { task.to_owned() };
+    let result = if of_1_0 {
+        format!(r#"{{"task":{task}}}"#)
+    } else {
+        task.to_owned()
+    };
     Reply::Json(format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#))
 }
 
@@ -233,7 +244,11 @@ impl Site {
         let agent = Agent::with_card(CARD_HYBRID, script).await;
         let gateway = Gateway::start_in(&setup.yaml(agent.address), setup.base).await;
         gateway.ready().await;
-        Self { agent, gateway, tally: Mutex::default() }
+        Self {
+            agent,
+            gateway,
+            tally: Mutex::default(),
+        }
     }
 
     /// A request of exactly these bytes over HTTP/1.1; the answer, and the connection.
@@ -268,7 +283,9 @@ impl Site {
                 self.raw(bytes).await.0
             }
             Http::Two => {
-                let mut request = Request::builder().method(method).uri(format!("http://gateway.example{target}"));
+                let mut request = Request::builder()
+                    .method(method)
+                    .uri(format!("http://gateway.example{target}"));
                 for (name, value) in fields {
                     request = request.header(*name, *value);
                 }
@@ -281,7 +298,9 @@ impl Site {
 
     /// An HTTP/2 connection with prior knowledge.
     pub async fn http2(&self) -> SendRequest<Full<Bytes>> {
-        let stream = TcpStream::connect(self.gateway.address).await.expect("the gateway listens");
+        let stream = TcpStream::connect(self.gateway.address)
+            .await
+            .expect("the gateway listens");
         let (sender, conn) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
             .expect("a connection");
@@ -312,14 +331,19 @@ impl Site {
                 assert!(json.get("result").is_none(), "{what}");
             }
             None => {
-                assert!(json.get("jsonrpc").is_none() && json.get("id").is_none(), "the plain form: {what}");
+                assert!(
+                    json.get("jsonrpc").is_none() && json.get("id").is_none(),
+                    "the plain form: {what}"
+                );
                 assert_eq!(json["error"]["code"], status, "{what}");
                 let reason = expected.reason.to_ascii_uppercase();
                 assert_eq!(json["error"]["details"][0]["reason"], reason.as_str(), "{what}");
             }
         }
         assert!(!text.contains(KEY), "the credential is not repeated: {what}");
-        let request = answer.header("x-request-id").unwrap_or_else(|| panic!("an id for the log: {what}"));
+        let request = answer
+            .header("x-request-id")
+            .unwrap_or_else(|| panic!("an id for the log: {what}"));
         let mut tally = self.tally.lock().expect("tally");
         *tally.refusals.entry(expected.reason).or_default() += 1;
         tally.outcomes.insert(request.to_owned(), expected.reason);
@@ -382,8 +406,11 @@ impl Site {
         let (expected, outcomes) = {
             let mut tally = self.tally.lock().expect("tally");
             tally.done = true;
-            let refusals: BTreeMap<String, usize> =
-                tally.refusals.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect();
+            let refusals: BTreeMap<String, usize> = tally
+                .refusals
+                .iter()
+                .map(|(reason, count)| ((*reason).to_owned(), *count))
+                .collect();
             (refusals, std::mem::take(&mut tally.outcomes))
         };
         // Counted when the answer is handed over, so at the latest when it was read.
@@ -397,7 +424,12 @@ impl Site {
     pub fn agent_saw_only_what_passed(&self) {
         let passed = self.tally.lock().expect("tally").passed;
         let received = self.agent.received();
-        assert_eq!(received.len(), passed, "nothing else reached the agent: {:?}", received.last());
+        assert_eq!(
+            received.len(),
+            passed,
+            "nothing else reached the agent: {:?}",
+            received.last()
+        );
     }
 
     /// The access record of one request.

@@ -13,13 +13,20 @@ const TARGET: usize = 8 * 1024;
 /// A good call of exactly so many bytes.
 fn call_of(bytes: usize) -> String {
     let empty = GENERATIONS[0].sending("").replace("hi", "");
-    empty.replace("\"text\":\"\"", &format!("\"text\":\"{}\"", "a".repeat(bytes - empty.len())))
+    empty.replace(
+        "\"text\":\"\"",
+        &format!("\"text\":\"{}\"", "a".repeat(bytes - empty.len())),
+    )
 }
 
 fn chunked(body: &str) -> String {
     let mut out = String::with_capacity(body.len() + body.len() / 1000);
     for piece in body.as_bytes().chunks(60_000) {
-        out.push_str(&format!("{:x}\r\n{}\r\n", piece.len(), std::str::from_utf8(piece).expect("ASCII")));
+        out.push_str(&format!(
+            "{:x}\r\n{}\r\n",
+            piece.len(),
+            std::str::from_utf8(piece).expect("ASCII")
+        ));
     }
     out + "0\r\n\r\n"
 }
@@ -39,7 +46,8 @@ async fn a_body_passes_at_the_bound_and_not_past_it() {
         site.passed("at the bound", &answer);
         assert_eq!(site.agent.received().pop().expect("received").body, fits.as_bytes());
         let answer = site.post(http, &[JSON, CREDENTIAL], &over).await;
-        site.refused("one past the bound", &answer, rpc("body_too_large", "null")).await;
+        site.refused("one past the bound", &answer, rpc("body_too_large", "null"))
+            .await;
     }
     let (answer, _wire) = site.raw(head("Transfer-Encoding: chunked\r\n") + &chunked(&fits)).await;
     site.passed("chunked, at the bound", &answer);
@@ -55,11 +63,21 @@ async fn a_body_passes_at_the_bound_and_not_past_it() {
 #[tokio::test]
 async fn a_length_past_the_bound_is_refused_before_a_byte_of_the_body_is_sent() {
     let site = Site::usual().await;
-    for length in [(BODY + 1).to_string(), (20 * 1024 * 1024).to_string(), "999999999999999999".to_owned()] {
+    for length in [
+        (BODY + 1).to_string(),
+        (20 * 1024 * 1024).to_string(),
+        "999999999999999999".to_owned(),
+    ] {
         // Nothing follows the head, so nothing of a body can have been waited for.
-        site.refuses(&length, head(&format!("Content-Length: {length}\r\n")), rpc("body_too_large", "null")).await;
+        site.refuses(
+            &length,
+            head(&format!("Content-Length: {length}\r\n")),
+            rpc("body_too_large", "null"),
+        )
+        .await;
         let waiting = head(&format!("Content-Length: {length}\r\nExpect: 100-continue\r\n"));
-        site.refuses("no 100 either", waiting, rpc("body_too_large", "null")).await;
+        site.refuses("no 100 either", waiting, rpc("body_too_large", "null"))
+            .await;
 
         let mut frames = Frames::to(site.gateway.address).await;
         let mut fields = frames::call_fields();
@@ -76,9 +94,14 @@ async fn twenty_mib_are_refused_and_the_caller_reads_why_though_it_sends_on() {
     let site = Site::usual().await;
     let body = call_of(20 * 1024 * 1024);
     let by_length = head(&format!("Content-Length: {}\r\n", body.len())) + &body;
-    site.refuses("by length", by_length, rpc("body_too_large", "null")).await;
-    site.refuses("chunked", head("Transfer-Encoding: chunked\r\n") + &chunked(&body), rpc("body_too_large", "null"))
+    site.refuses("by length", by_length, rpc("body_too_large", "null"))
         .await;
+    site.refuses(
+        "chunked",
+        head("Transfer-Encoding: chunked\r\n") + &chunked(&body),
+        rpc("body_too_large", "null"),
+    )
+    .await;
     site.done().await;
 }
 
@@ -105,17 +128,26 @@ async fn header_bombs_are_refused_at_one_past_the_bound() {
     let site = Site::usual().await;
     let (answer, _wire) = site.raw(head_of(HEADER, 0)).await;
     site.passed("64 KiB of header", &answer);
-    site.refuses("one byte more", head_of(HEADER + 1, 0), rpc("header_too_large", "null")).await;
-    site.refuses("a megabyte more", head_of(HEADER + 1024 * 1024, 0), rpc("header_too_large", "null")).await;
+    site.refuses("one byte more", head_of(HEADER + 1, 0), rpc("header_too_large", "null"))
+        .await;
+    site.refuses(
+        "a megabyte more",
+        head_of(HEADER + 1024 * 1024, 0),
+        rpc("header_too_large", "null"),
+    )
+    .await;
     let (answer, _wire) = site.raw(head_of(0, FIELDS)).await;
     site.passed("100 fields", &answer);
-    site.refuses("101 fields", head_of(0, FIELDS + 1), rpc("header_too_large", "null")).await;
-    site.refuses("3000 fields", head_of(0, 3000), rpc("header_too_large", "null")).await;
+    site.refuses("101 fields", head_of(0, FIELDS + 1), rpc("header_too_large", "null"))
+        .await;
+    site.refuses("3000 fields", head_of(0, 3000), rpc("header_too_large", "null"))
+        .await;
 
     let line = |target: usize| head_of(0, 0).replacen("/agent", &format!("/agent?{}", "q".repeat(target - 7)), 1);
     let (answer, _wire) = site.raw(line(TARGET)).await;
     site.passed("a target of 8 KiB", &answer);
-    site.refuses("one byte more", line(TARGET + 1), rpc("target_too_long", "null")).await;
+    site.refuses("one byte more", line(TARGET + 1), rpc("target_too_long", "null"))
+        .await;
     site.refuses(
         "a request line without end",
         format!("POST /{}", "a".repeat(200_000)),

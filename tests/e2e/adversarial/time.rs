@@ -13,7 +13,10 @@ use crate::harness::{KEY, eventually};
 const STEP: Duration = Duration::from_millis(100);
 
 fn setup(limits: &str) -> Setup<'_> {
-    Setup { top: limits, ..Setup::default() }
+    Setup {
+        top: limits,
+        ..Setup::default()
+    }
 }
 
 fn head(length: usize) -> String {
@@ -26,7 +29,11 @@ fn head(length: usize) -> String {
 async fn a_head_that_does_not_come_whole_ends_in_408_and_the_end_of_the_connection() {
     let site = Site::start(setup("limits: { request_header: 1s }")).await;
     let good = head(good().len()) + &good();
-    for part in [&good[..9], "POST /agent HTTP/1.1\r\nHost: a\r\nX: 1\r", &good[..good.find("\r\n\r\n").unwrap() + 3]] {
+    for part in [
+        &good[..9],
+        "POST /agent HTTP/1.1\r\nHost: a\r\nX: 1\r",
+        &good[..good.find("\r\n\r\n").unwrap() + 3],
+    ] {
         site.refuses(part, part, rpc("header_timeout", "null")).await;
     }
     // Byte by byte makes it no longer.
@@ -35,20 +42,25 @@ async fn a_head_that_does_not_come_whole_ends_in_408_and_the_end_of_the_connecti
         for byte in good.as_bytes().iter().cycle() {
             wire.send([*byte]).await;
             tokio::time::sleep(STEP).await;
-            if tokio::time::timeout(Duration::from_millis(1), wire.more()).await.is_ok() {
+            if tokio::time::timeout(Duration::from_millis(1), wire.more())
+                .await
+                .is_ok()
+            {
                 break;
             }
         }
         wire.answer().await
     };
     let answer = tokio::time::timeout(PATIENCE, dripping).await.expect("in time");
-    site.refused("byte by byte", &answer, rpc("header_timeout", "null")).await;
+    site.refused("byte by byte", &answer, rpc("header_timeout", "null"))
+        .await;
     wire.closes().await;
     // The same for a second head on a connection that began well.
     let (answer, mut wire) = site.raw(&good).await;
     site.passed("the first", &answer);
     wire.send(&good[..20]).await;
-    site.refused("the second", &wire.answer().await, rpc("header_timeout", "null")).await;
+    site.refused("the second", &wire.answer().await, rpc("header_timeout", "null"))
+        .await;
     wire.closes().await;
     site.done().await;
 }
@@ -67,7 +79,10 @@ async fn who_says_nothing_is_left_without_a_word() {
     site.passed("a call", &answer);
     wire.closes().await;
     // Over HTTP/2: nothing behind the preface, and a header block that does not end.
-    for begin in [vec![], frames::frame(frames::HEADERS, 0, 1, &frames::block(&frames::call_fields()))] {
+    for begin in [
+        vec![],
+        frames::frame(frames::HEADERS, 0, 1, &frames::block(&frames::call_fields())),
+    ] {
         let mut frames = Frames::to(site.gateway.address).await;
         frames.send(&begin).await;
         while let Some(frame) = frames.next().await {
@@ -87,11 +102,17 @@ async fn a_body_that_stalls_or_drips_ends_in_408() {
     let good = good();
     // Not a byte; then the first half.
     for half in ["", &good[..good.len() / 2]] {
-        site.refuses("stalled", head(good.len()) + half, rpc("body_timeout", "null")).await;
+        site.refuses("stalled", head(good.len()) + half, rpc("body_timeout", "null"))
+            .await;
     }
     let chunked = head(0).replace("Content-Length: 0", "Transfer-Encoding: chunked");
     for part in ["", "4", "4\r\n{", "4\r\n    \r\n", "4\r\n    \r\n0\r\n"] {
-        site.refuses("chunks stalled", format!("{chunked}{part}"), rpc("body_timeout", "null")).await;
+        site.refuses(
+            "chunks stalled",
+            format!("{chunked}{part}"),
+            rpc("body_timeout", "null"),
+        )
+        .await;
     }
     // Never still for long, but never done.
     let mut wire = Wire::to(site.gateway.address).await;
@@ -100,7 +121,10 @@ async fn a_body_that_stalls_or_drips_ends_in_408() {
         loop {
             wire.send(" ").await;
             tokio::time::sleep(STEP).await;
-            if tokio::time::timeout(Duration::from_millis(1), wire.more()).await.is_ok() {
+            if tokio::time::timeout(Duration::from_millis(1), wire.more())
+                .await
+                .is_ok()
+            {
                 break wire.answer().await;
             }
         }
@@ -128,21 +152,28 @@ async fn a_body_that_is_cut_short_ends_in_400_and_reaches_nobody() {
     let good = good();
     let chunked = head(0).replace("Content-Length: 0", "Transfer-Encoding: chunked");
     let whole = format!("{:x}\r\n{good}\r\n", good.len());
-    for bytes in
-        [head(good.len() + 1) + &good, head(good.len()), format!("{chunked}{whole}"), format!("{chunked}{whole}0\r\n")]
-    {
+    for bytes in [
+        head(good.len() + 1) + &good,
+        head(good.len()),
+        format!("{chunked}{whole}"),
+        format!("{chunked}{whole}0\r\n"),
+    ] {
         // It closes its own side only, and reads on.
         let mut wire = Wire::to(site.gateway.address).await;
         wire.send(&bytes).await;
         wire.stream.shutdown().await.expect("shut down");
-        site.refused("half closed", &wire.answer().await, rpc("body_malformed", "null")).await;
+        site.refused("half closed", &wire.answer().await, rpc("body_malformed", "null"))
+            .await;
     }
     // It is gone altogether.
     let mut wire = Wire::to(site.gateway.address).await;
     wire.send(head(good.len()) + &good[..10]).await;
     drop(wire);
     site.note_refused("body_malformed", 1);
-    eventually("it is counted", || async { site.rejects().await["body_malformed"] == 5 }).await;
+    eventually("it is counted", || async {
+        site.rejects().await["body_malformed"] == 5
+    })
+    .await;
     site.works().await;
     site.done().await;
 }

@@ -69,7 +69,9 @@ impl Authority {
             Some(authority) => {
                 let (certificate, key) = authority.issue("client.example");
                 let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
-                builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap()).unwrap()
+                builder
+                    .with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
+                    .unwrap()
             }
         };
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
@@ -82,13 +84,21 @@ const SERVER: &str = ", tls: { certificates: [ { certificate: a.example.crt, pri
 
 async fn site(authority: &Authority, more: &str, top: &str) -> Site {
     let listener = format!("{SERVER}{more} }}");
-    Site::start(Setup { listener: &listener, top, base: authority.folder.path(), ..Setup::default() }).await
+    Site::start(Setup {
+        listener: &listener,
+        top,
+        base: authority.folder.path(),
+        ..Setup::default()
+    })
+    .await
 }
 
 async fn connect(site: &Site, client: &TlsConnector, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(site.gateway.address).await?;
     let handshake = client.connect(ServerName::try_from(name.to_owned()).unwrap(), stream);
-    tokio::time::timeout(PATIENCE, handshake).await.expect("a handshake in time")
+    tokio::time::timeout(PATIENCE, handshake)
+        .await
+        .expect("a handshake in time")
 }
 
 fn call() -> String {
@@ -113,7 +123,10 @@ async fn works(site: &Site, client: &TlsConnector) {
 
 async fn failures(site: &Site, reason: &str, count: f64) {
     let line = format!("a2a_gateway_tls_handshake_failures_total{{listener=\"public\",reason=\"{reason}\"}}");
-    eventually("the failure is counted", || async { site.gateway.metric(&line).await == count }).await;
+    eventually("the failure is counted", || async {
+        site.gateway.metric(&line).await == count
+    })
+    .await;
     assert_eq!(
         site.gateway.metric("a2a_gateway_tls_handshake_failures_total").await,
         count,
@@ -126,13 +139,21 @@ async fn plain_text_on_a_tls_port_gets_no_answer() {
     let authority = Authority::new();
     let site = site(&authority, "", "").await;
     let client = authority.client(TLS_13, &["http/1.1"], None);
-    for (index, bytes) in
-        [call().into_bytes(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), vec![0xff; 1000]].iter().enumerate()
+    for (index, bytes) in [
+        call().into_bytes(),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        vec![0xff; 1000],
+    ]
+    .iter()
+    .enumerate()
     {
         let mut wire = Wire::to(site.gateway.address).await;
         wire.send(bytes).await;
         while wire.more().await.is_some() {}
-        assert!(!String::from_utf8_lossy(wire.received()).contains("HTTP/"), "at most an alert");
+        assert!(
+            !String::from_utf8_lossy(wire.received()).contains("HTTP/"),
+            "at most an alert"
+        );
         failures(&site, "handshake", (index + 1) as f64).await;
         works(&site, &client).await;
     }
@@ -145,7 +166,10 @@ async fn a_handshake_that_stalls_is_given_up() {
     let site = site(&authority, "", "limits: { tls_handshake: 500ms }").await;
     let client = authority.client(TLS_13, &["http/1.1"], None);
     // Nothing; the header of a record; a record that announces more than comes.
-    for (index, begin) in [&[][..], &[22, 3, 1], &[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]].into_iter().enumerate() {
+    for (index, begin) in [&[][..], &[22, 3, 1], &[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]]
+        .into_iter()
+        .enumerate()
+    {
         let mut wire = Wire::to(site.gateway.address).await;
         wire.send(begin).await;
         wire.closes().await;
@@ -194,7 +218,11 @@ async fn tls_1_1_is_refused_with_the_alert_that_says_so() {
 async fn tls_1_2_is_refused_where_1_3_is_the_least() {
     let authority = Authority::new();
     let site = site(&authority, ", min_version: \"1.3\"", "").await;
-    assert!(connect(&site, &authority.client(TLS_12, &[], None), "a.example").await.is_err());
+    assert!(
+        connect(&site, &authority.client(TLS_12, &[], None), "a.example")
+            .await
+            .is_err()
+    );
     failures(&site, "handshake", 1.0).await;
     works(&site, &authority.client(TLS_13, &[], None)).await;
     site.done().await;
@@ -253,9 +281,15 @@ async fn what_alpn_did_not_agree_on_is_not_spoken() {
     let mut wire = Wire::over(connect(&site, &client, "a.example").await.unwrap());
     wire.send(call()).await;
     while wire.more().await.is_some() {}
-    assert!(!String::from_utf8_lossy(wire.received()).contains("HTTP/1.1"), "no answer");
+    assert!(
+        !String::from_utf8_lossy(wire.received()).contains("HTTP/1.1"),
+        "no answer"
+    );
     let client = authority.client(TLS_13, &["spdy/3"], None);
-    assert!(connect(&site, &client, "a.example").await.is_err(), "no protocol in common");
+    assert!(
+        connect(&site, &client, "a.example").await.is_err(),
+        "no protocol in common"
+    );
     failures(&site, "handshake", 1.0).await;
     // A slow head is timed behind the handshake too.
     let client = authority.client(TLS_13, &["http/1.1"], None);
@@ -263,6 +297,8 @@ async fn what_alpn_did_not_agree_on_is_not_spoken() {
     wire.send("POST /agent").await;
     site.is_refusal("half a head", &wire.answer().await, rpc("header_timeout", "null"));
     works(&site, &client).await;
-    tokio::time::timeout(Duration::from_secs(10), works(&site, &client)).await.expect("served");
+    tokio::time::timeout(Duration::from_secs(10), works(&site, &client))
+        .await
+        .expect("served");
     site.done().await;
 }

@@ -26,7 +26,10 @@ impl Wire {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub fn over(stream: S) -> Self {
-        Self { stream, buffer: Vec::new() }
+        Self {
+            stream,
+            buffer: Vec::new(),
+        }
     }
 
     /// Sends as much as the gateway takes: it may answer and close before it has everything.
@@ -37,9 +40,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// The next answer; an interim one (1xx) is an answer of its own, without a body.
     pub async fn answer(&mut self) -> Answer {
-        self.try_answer()
-            .await
-            .unwrap_or_else(|| panic!("closed before an answer was whole: {:?}", String::from_utf8_lossy(&self.buffer)))
+        self.try_answer().await.unwrap_or_else(|| {
+            panic!(
+                "closed before an answer was whole: {:?}",
+                String::from_utf8_lossy(&self.buffer)
+            )
+        })
     }
 
     /// `None` if the gateway closes first.
@@ -48,7 +54,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         if answer.status < 200 {
             return Some(answer);
         }
-        let length = answer.header("content-length").expect("framed by length").parse().expect("a length");
+        let length = answer
+            .header("content-length")
+            .expect("framed by length")
+            .parse()
+            .expect("a length");
         while self.buffer.len() < length {
             self.more().await?;
         }
@@ -67,7 +77,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let head: Vec<u8> = self.buffer.drain(..end + 4).collect();
         let head = String::from_utf8(head).expect("an answer's head is text");
         let mut lines = head.trim_end().split("\r\n");
-        let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")).expect("a status line");
+        let status = lines
+            .next()
+            .and_then(|line| line.strip_prefix("HTTP/1.1 "))
+            .expect("a status line");
         let status = status[..3].parse().expect("a status");
         let mut headers = HeaderMap::new();
         for line in lines {
@@ -75,20 +88,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             let name: HeaderName = name.parse().expect("a name");
             headers.append(name, HeaderValue::from_str(value.trim()).expect("a value"));
         }
-        Some(Answer { status, headers, body: Vec::new() })
+        Some(Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        })
     }
 
     /// The gateway closes, without another byte.
     pub async fn closes(&mut self) {
         while self.more().await.is_some() {}
-        assert_eq!(String::from_utf8_lossy(&self.buffer), "", "nothing follows the last answer");
+        assert_eq!(
+            String::from_utf8_lossy(&self.buffer),
+            "",
+            "nothing follows the last answer"
+        );
     }
 
     /// Not a byte comes for so long, and the connection stays.
     pub async fn stays_silent(&mut self, quiet: Duration) {
         let mut part = [0; 1024];
         let read = tokio::time::timeout(quiet, self.stream.read(&mut part)).await;
-        assert!(read.is_err(), "not silent: {read:?} {:?}", String::from_utf8_lossy(&part));
+        assert!(
+            read.is_err(),
+            "not silent: {read:?} {:?}",
+            String::from_utf8_lossy(&part)
+        );
     }
 
     /// `None` at the end of the stream, or when it was reset.

@@ -119,7 +119,13 @@ impl Agent {
                 });
             }
         });
-        Self { address, received, connections, open, job }
+        Self {
+            address,
+            received,
+            connections,
+            open,
+            job,
+        }
     }
 
     /// Calls so far, cards not counted.
@@ -167,7 +173,10 @@ impl Connection {
     /// Returns whether the connection goes on.
     async fn answer(&mut self, reply: Reply) -> bool {
         match reply {
-            Reply::Json(body) => self.write(whole(200, "content-type: application/json\r\n", &body)).await,
+            Reply::Json(body) => {
+                self.write(whole(200, "content-type: application/json\r\n", &body))
+                    .await
+            }
             Reply::Whole(status, fields, body) => self.write(whole(status, fields, &body)).await,
             Reply::Raw(bytes) => {
                 self.write(bytes).await;
@@ -217,9 +226,19 @@ impl Connection {
         };
         let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
         buffer.drain(..end);
-        let mut received = Received { head, body: Vec::new(), connection: self.number };
-        let length: usize = received.field("content-length").map_or(0, |length| length.parse().expect("a length"));
-        assert!(received.field("transfer-encoding").is_none(), "the gateway sends whole bodies: {}", received.head);
+        let mut received = Received {
+            head,
+            body: Vec::new(),
+            connection: self.number,
+        };
+        let length: usize = received
+            .field("content-length")
+            .map_or(0, |length| length.parse().expect("a length"));
+        assert!(
+            received.field("transfer-encoding").is_none(),
+            "the gateway sends whole bodies: {}",
+            received.head
+        );
         while buffer.len() < length {
             self.more(buffer).await?;
         }
@@ -240,7 +259,11 @@ impl Connection {
 }
 
 fn whole(status: u16, fields: &str, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {status} X\r\n{fields}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    format!(
+        "HTTP/1.1 {status} X\r\n{fields}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 /// Answers sends with a completed task of this id, gets and cancels with the task that they name.
@@ -270,5 +293,8 @@ pub fn event(id: &str, result: &str) -> String {
 
 /// The first event of a stream.
 pub fn task_event(id: &str, task: &str) -> String {
-    event(id, &format!(r#"{{"task":{{"id":"{task}","contextId":"ctx-{task}","status":{{"state":"TASK_STATE_WORKING"}}}}}}"#))
+    event(
+        id,
+        &format!(r#"{{"task":{{"id":"{task}","contextId":"ctx-{task}","status":{{"state":"TASK_STATE_WORKING"}}}}}}"#),
+    )
 }

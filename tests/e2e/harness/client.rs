@@ -39,13 +39,22 @@ impl Answer {
 
     /// The JSON-RPC error code.
     pub fn code(&self) -> i64 {
-        self.json()["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {}", self.text()))
+        self.json()["error"]["code"]
+            .as_i64()
+            .unwrap_or_else(|| panic!("no error: {}", self.text()))
     }
 }
 
 /// A call with the test's credential.
 pub async fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
-    call(address, "POST", path, &[("X-API-Key", KEY), ("content-type", "application/json")], body).await
+    call(
+        address,
+        "POST",
+        path,
+        &[("X-API-Key", KEY), ("content-type", "application/json")],
+        body,
+    )
+    .await
 }
 
 pub async fn get(address: SocketAddr, path: &str) -> Answer {
@@ -67,10 +76,15 @@ pub async fn open(
     body: &str,
 ) -> http::Response<Incoming> {
     let stream = TcpStream::connect(address).await.expect("the gateway listens");
-    let (mut sender, conn) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("a connection");
+    let (mut sender, conn) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .expect("a connection");
     tokio::spawn(conn);
     let request = request(method, path, &address.to_string(), fields, body);
-    tokio::time::timeout(PATIENCE, sender.send_request(request)).await.expect("in time").expect("an answer")
+    tokio::time::timeout(PATIENCE, sender.send_request(request))
+        .await
+        .expect("in time")
+        .expect("an answer")
 }
 
 /// The same over HTTP/2 with prior knowledge.
@@ -81,7 +95,9 @@ pub async fn call_http2(address: SocketAddr, method: &str, path: &str, fields: &
         .expect("a connection");
     tokio::spawn(conn);
     let request = request(method, &format!("http://{address}{path}"), "", fields, body);
-    let response = tokio::time::timeout(PATIENCE, sender.send_request(request)).await.expect("in time");
+    let response = tokio::time::timeout(PATIENCE, sender.send_request(request))
+        .await
+        .expect("in time");
     collect(response.expect("an answer")).await
 }
 
@@ -99,8 +115,15 @@ fn request(method: &str, uri: &str, host: &str, fields: &[(&str, &str)], body: &
 pub async fn collect(response: http::Response<Incoming>) -> Answer {
     let (parts, body) = response.into_parts();
     #[expect(clippy::disallowed_methods, reason = "a test's own answers are small")]
-    let body = tokio::time::timeout(PATIENCE, body.collect()).await.expect("in time").expect("a whole body");
-    Answer { status: parts.status.as_u16(), headers: parts.headers, body: body.to_bytes().to_vec() }
+    let body = tokio::time::timeout(PATIENCE, body.collect())
+        .await
+        .expect("in time")
+        .expect("a whole body");
+    Answer {
+        status: parts.status.as_u16(),
+        headers: parts.headers,
+        body: body.to_bytes().to_vec(),
+    }
 }
 
 /// Sends these bytes and reads until the gateway closes, or until it was silent for `quiet`.

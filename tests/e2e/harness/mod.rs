@@ -14,7 +14,8 @@ use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Environment};
 use a2a_gateway::observe::access::AccessLog;
 
-pub use client::{call, get, post};
+pub use agent::{Agent, Reply};
+pub use client::{Answer, call, get, post};
 
 /// The credential that `Gateway::of` asks for, and its hash.
 pub const KEY: &str = "test-key";
@@ -58,7 +59,10 @@ impl Gateway {
     }
 
     pub async fn ready(&self) {
-        eventually("the gateway is ready", || async { get(self.admin, "/ready").await.status == 200 }).await;
+        eventually("the gateway is ready", || async {
+            get(self.admin, "/ready").await.status == 200
+        })
+        .await;
     }
 
     pub async fn metric(&self, line: &str) -> f64 {
@@ -88,8 +92,10 @@ impl Gateway {
 }
 
 pub fn config_of(endpoints: &[SocketAddr], more: &str, top: &str) -> String {
-    let endpoints: Vec<String> =
-        endpoints.iter().map(|address| format!("{{ url: \"http://{address}/\" }}")).collect();
+    let endpoints: Vec<String> = endpoints
+        .iter()
+        .map(|address| format!("{{ url: \"http://{address}/\" }}"))
+        .collect();
     format!(
         r#"
 public_url: https://gateway.example

@@ -22,7 +22,10 @@ async fn calls_follow_their_task_and_its_context() {
         let made = post(gateway.address, "/agent", &send("1", "x")).await.json();
         tasks.push(made["result"]["task"]["id"].as_str().unwrap().to_owned());
     }
-    assert!(tasks.iter().any(|task| task.starts_with('a')) && tasks.iter().any(|task| task.starts_with('b')), "both work");
+    assert!(
+        tasks.iter().any(|task| task.starts_with('a')) && tasks.iter().any(|task| task.starts_with('b')),
+        "both work"
+    );
     for task in &tasks {
         let home = if task.starts_with('a') { &a } else { &b };
         for method in ["GetTask", "CancelTask"] {
@@ -36,11 +39,19 @@ async fn calls_follow_their_task_and_its_context() {
         );
         let before = home.received().len();
         post(gateway.address, "/agent", &push).await;
-        assert_eq!(home.received().len(), before + 1, "push calls follow the task, not the configuration id");
+        assert_eq!(
+            home.received().len(),
+            before + 1,
+            "push calls follow the task, not the configuration id"
+        );
         let again = send("1", "x").replace("\"messageId\"", &format!("\"contextId\":\"ctx-{task}\",\"messageId\""));
         let made = post(gateway.address, "/agent", &again).await.json();
         let id = made["result"]["task"]["id"].as_str().unwrap();
-        assert_eq!(id.as_bytes()[0], task.as_bytes()[0], "the conversation stays where it began");
+        assert_eq!(
+            id.as_bytes()[0],
+            task.as_bytes()[0],
+            "the conversation stays where it began"
+        );
     }
 }
 
@@ -52,11 +63,24 @@ async fn a_task_and_a_context_of_two_endpoints_are_refused() {
     while of_a.is_none() || of_b.is_none() {
         let made = post(gateway.address, "/agent", &send("1", "x")).await.json();
         let id = made["result"]["task"]["id"].as_str().unwrap().to_owned();
-        if id.starts_with('a') { of_a = Some(id) } else { of_b = Some(id) }
+        if id.starts_with('a') {
+            of_a = Some(id)
+        } else {
+            of_b = Some(id)
+        }
     }
     let before = a.received().len() + b.received().len();
-    let ids = format!("\"taskId\":\"{}\",\"contextId\":\"ctx-{}\",\"messageId\"", of_a.unwrap(), of_b.unwrap());
-    let got = post(gateway.address, "/agent", &send("1", "x").replace("\"messageId\"", &ids)).await;
+    let ids = format!(
+        "\"taskId\":\"{}\",\"contextId\":\"ctx-{}\",\"messageId\"",
+        of_a.unwrap(),
+        of_b.unwrap()
+    );
+    let got = post(
+        gateway.address,
+        "/agent",
+        &send("1", "x").replace("\"messageId\"", &ids),
+    )
+    .await;
     assert_eq!((got.status, got.code()), (200, -32602), "{}", got.text());
     assert_eq!(a.received().len() + b.received().len(), before, "no agent was asked");
 }
@@ -68,7 +92,10 @@ async fn a_known_task_never_falls_back_to_another_endpoint() {
     let mut of_b = None;
     while of_b.is_none() {
         let made = post(gateway.address, "/agent", &send("1", "x")).await.json();
-        of_b = made["result"]["task"]["id"].as_str().filter(|id| id.starts_with('b')).map(str::to_owned);
+        of_b = made["result"]["task"]["id"]
+            .as_str()
+            .filter(|id| id.starts_with('b'))
+            .map(str::to_owned);
     }
     let task = of_b.unwrap();
     drop(b);
@@ -80,5 +107,9 @@ async fn a_known_task_never_falls_back_to_another_endpoint() {
     })
     .await;
     assert_eq!(a.received().len(), calls, "nobody else was asked");
-    assert_eq!(get(gateway.admin, &format!("/tasks/agent/{task}")).await.status, 200, "the record stays");
+    assert_eq!(
+        get(gateway.admin, &format!("/tasks/agent/{task}")).await.status,
+        200,
+        "the record stays"
+    );
 }

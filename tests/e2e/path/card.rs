@@ -16,14 +16,24 @@ async fn the_card_says_what_the_gateway_does() {
     assert_eq!(card["supportedInterfaces"][0]["url"], "https://gateway.example/agent");
     assert!(!got.text().contains("agent.internal"), "{}", got.text());
     assert_eq!(card["security"], serde_json::json!([{ "key": [] }]));
-    assert_eq!(card["securityRequirements"], serde_json::json!([{ "schemes": { "key": {} } }]));
+    assert_eq!(
+        card["securityRequirements"],
+        serde_json::json!([{ "schemes": { "key": {} } }])
+    );
     assert_eq!(got.header("cache-control"), Some("public, max-age=300"));
     let etag = got.header("etag").expect("an entity tag").to_owned();
     let known = call(gateway.address, "GET", PATH, &[("if-none-match", &etag)], "").await;
     assert_eq!((known.status, known.body.len()), (304, 0));
     let head = call(gateway.address, "HEAD", PATH, &[], "").await;
-    assert_eq!((head.status, head.header("content-length")), (200, Some(got.body.len().to_string().as_str())));
-    assert_eq!(get(gateway.address, "/agent/.well-known/agent.json").await.body, got.body, "the old path too");
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, Some(got.body.len().to_string().as_str()))
+    );
+    assert_eq!(
+        get(gateway.address, "/agent/.well-known/agent.json").await.body,
+        got.body,
+        "the old path too"
+    );
 }
 
 #[tokio::test]
@@ -31,12 +41,18 @@ async fn other_methods_and_places_are_refused_in_the_callers_form() {
     let agent = Agent::start(|_| Reply::Silence).await;
     let gateway = Gateway::of(&[agent.address], "", "").await;
     let got = call(gateway.address, "POST", PATH, &[], "{}").await;
-    assert_eq!((got.status, got.header("allow"), got.code()), (405, Some("GET, HEAD"), -31405));
+    assert_eq!(
+        (got.status, got.header("allow"), got.code()),
+        (405, Some("GET, HEAD"), -31405)
+    );
     let got = get(gateway.address, "/agent").await;
     assert_eq!((got.status, got.header("allow")), (405, Some("POST")));
     assert_eq!(got.json()["error"]["code"], 405);
     let got = get(gateway.address, "/nobody").await;
-    assert_eq!((got.status, got.json()["error"]["status"].as_str()), (404, Some("NOT_FOUND")));
+    assert_eq!(
+        (got.status, got.json()["error"]["status"].as_str()),
+        (404, Some("NOT_FOUND"))
+    );
     let got = post(gateway.address, "/nobody", "{}").await;
     assert_eq!((got.status, got.code()), (404, -31404));
     assert_eq!(got.json()["id"], serde_json::Value::Null);
@@ -45,10 +61,20 @@ async fn other_methods_and_places_are_refused_in_the_callers_form() {
 
 #[tokio::test]
 async fn the_extended_card_is_rewritten_too() {
-    let agent = Agent::start(|request| Reply::Json(format!(r#"{{"id":{},"jsonrpc":"2.0","result":{CARD}}}"#, request.id()))).await;
+    let agent =
+        Agent::start(|request| Reply::Json(format!(r#"{{"id":{},"jsonrpc":"2.0","result":{CARD}}}"#, request.id())))
+            .await;
     let gateway = Gateway::of(&[agent.address], "", "").await;
-    let got = post(gateway.address, "/agent", r#"{"jsonrpc":"2.0","id":9,"method":"GetExtendedAgentCard"}"#).await;
+    let got = post(
+        gateway.address,
+        "/agent",
+        r#"{"jsonrpc":"2.0","id":9,"method":"GetExtendedAgentCard"}"#,
+    )
+    .await;
     assert_eq!(got.status, 200, "{}", got.text());
-    assert_eq!(got.json()["result"]["supportedInterfaces"][0]["url"], "https://gateway.example/agent");
+    assert_eq!(
+        got.json()["result"]["supportedInterfaces"][0]["url"],
+        "https://gateway.example/agent"
+    );
     assert!(!got.text().contains("agent.internal"), "{}", got.text());
 }

@@ -47,7 +47,11 @@ async fn connections_to_the_agent_are_reused() {
         assert_eq!(post(gateway.address, "/agent", &send("1", "x")).await.status, 200);
     }
     // One for the card, one for the calls; a second one would be tolerable, fifty would not.
-    assert!(agent.connections() <= 3, "{} connections for 50 calls", agent.connections());
+    assert!(
+        agent.connections() <= 3,
+        "{} connections for 50 calls",
+        agent.connections()
+    );
 }
 
 #[tokio::test]
@@ -65,20 +69,33 @@ async fn events_pass_one_by_one_as_they_come() {
     assert_eq!(response.headers()["x-accel-buffering"], "no");
     let mut body = response.into_body();
     let mut next = async || {
-        let frame = tokio::time::timeout(Duration::from_secs(5), body.frame()).await.expect("in time");
-        frame.map(|frame| String::from_utf8(frame.expect("a whole frame").into_data().expect("data").to_vec()).expect("text"))
+        let frame = tokio::time::timeout(Duration::from_secs(5), body.frame())
+            .await
+            .expect("in time");
+        frame.map(|frame| {
+            String::from_utf8(frame.expect("a whole frame").into_data().expect("data").to_vec()).expect("text")
+        })
     };
     assert_eq!(next().await.as_deref(), Some(first.as_str()));
     assert_eq!(gateway.metric("a2a_gateway_open_streams{agent=\"agent\"}").await, 1.0);
     // The agent sends the second one only after the first was read: nothing is held back for company.
-    for text in [": ping\r\n\r\n".to_owned(), event("1", r#"{"statusUpdate":{"taskId":"t1","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}"#)] {
+    for text in [
+        ": ping\r\n\r\n".to_owned(),
+        event(
+            "1",
+            r#"{"statusUpdate":{"taskId":"t1","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}"#,
+        ),
+    ] {
         events.send(Some(text.clone())).await.expect("the agent sends");
         assert_eq!(next().await.as_deref(), Some(text.as_str()));
     }
     drop(events);
     assert_eq!(next().await, None, "a clean end");
     let record = gateway.access(1).await.pop().expect("a record");
-    assert_eq!((&record["outcome"], &record["events"], &record["task"]), (&"ok".into(), &2.into(), &"t1".into()));
+    assert_eq!(
+        (&record["outcome"], &record["events"], &record["task"]),
+        (&"ok".into(), &2.into(), &"t1".into())
+    );
     assert_eq!(gateway.metric("a2a_gateway_open_streams{agent=\"agent\"}").await, 0.0);
 }
 
@@ -93,11 +110,19 @@ async fn the_owner_is_known_before_the_first_event_arrives() {
     let first = task_event("1", "early");
     let (begin, end) = first.split_at(first.len() - 3);
     events.send(Some(begin.to_owned())).await.unwrap();
-    let mut body = open(gateway.address, "POST", "/agent", &[JSON, CREDENTIAL], &body).await.into_body();
+    let mut body = open(gateway.address, "POST", "/agent", &[JSON, CREDENTIAL], &body)
+        .await
+        .into_body();
     let early = tokio::time::timeout(Duration::from_millis(300), body.frame()).await;
     assert!(early.is_err(), "a part of the first event passed");
     events.send(Some(end.to_owned())).await.unwrap();
-    let frame = body.frame().await.expect("an event").expect("whole").into_data().expect("data");
+    let frame = body
+        .frame()
+        .await
+        .expect("an event")
+        .expect("whole")
+        .into_data()
+        .expect("data");
     assert_eq!(String::from_utf8_lossy(&frame), first);
     let known = crate::harness::get(gateway.admin, "/tasks/agent/early").await;
     assert_eq!(known.status, 200, "{}", known.text());
@@ -137,11 +162,17 @@ async fn an_answer_that_has_begun_is_learned_from_though_its_caller_left() {
             let count = stream.read(&mut part).await.unwrap();
             if part[..count].starts_with(b"GET") {
                 let card = agent::CARD;
-                let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{card}", card.len());
+                let text = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{card}",
+                    card.len()
+                );
                 stream.write_all(text.as_bytes()).await.unwrap();
                 continue;
             }
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
             stream.write_all(head.as_bytes()).await.unwrap();
             stream.write_all(&body.as_bytes()[..20]).await.unwrap();
             let mut rest = rest.lock().unwrap().take().unwrap();
@@ -152,7 +183,10 @@ async fn an_answer_that_has_begun_is_learned_from_though_its_caller_left() {
     let gateway = Gateway::of(&[address], "", "").await;
     let request = send("1", "x");
     let leaving = open(gateway.address, "POST", "/agent", &[JSON, CREDENTIAL], &request);
-    assert!(tokio::time::timeout(Duration::from_millis(300), leaving).await.is_err(), "the answer is not whole");
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), leaving).await.is_err(),
+        "the answer is not whole"
+    );
     gateway.access(1).await;
     send_rest.send(()).await.unwrap();
     eventually("the task is known", || async {
@@ -165,7 +199,10 @@ async fn an_answer_that_has_begun_is_learned_from_though_its_caller_left() {
 #[tokio::test]
 async fn an_error_of_the_agent_passes_with_its_status() {
     let agent = Agent::start(|request| {
-        let error = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32001,"message":"Task not found"}}}}"#, request.id());
+        let error = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32001,"message":"Task not found"}}}}"#,
+            request.id()
+        );
         Reply::Whole(400, "content-type: application/json\r\n", error)
     })
     .await;

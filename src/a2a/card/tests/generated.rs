@@ -56,9 +56,7 @@ fn binding() -> impl Strategy<Value = Value> {
     ])
 }
 
-fn object(
-    members: impl Strategy<Value = Vec<(&'static str, Option<Value>)>>,
-) -> impl Strategy<Value = Value> {
+fn object(members: impl Strategy<Value = Vec<(&'static str, Option<Value>)>>) -> impl Strategy<Value = Value> {
     members.prop_map(|members| {
         Value::Object(
             members
@@ -95,12 +93,7 @@ fn list(entry: impl Strategy<Value = Value> + 'static) -> impl Strategy<Value = 
 }
 
 fn flags() -> impl Strategy<Value = Value> {
-    let flag = || {
-        option::of(prop_oneof![
-            any::<bool>().prop_map(Value::from),
-            Just(json!("true"))
-        ])
-    };
+    let flag = || option::of(prop_oneof![any::<bool>().prop_map(Value::from), Just(json!("true"))]);
     object((flag(), flag(), flag(), flag()).prop_map(|(a, b, c, d)| {
         vec![
             ("streaming", a),
@@ -126,34 +119,24 @@ fn requirement() -> impl Strategy<Value = Value> {
 
 fn skill() -> impl Strategy<Value = Value> {
     let requirement = || option::of(requirement());
-    object(
-        (requirement(), requirement(), requirement()).prop_map(|(a, b, c)| {
-            vec![
-                ("id", Some(json!("s"))),
-                ("security", a),
-                ("securityRequirements", b),
-                ("security_requirements", c),
-            ]
-        }),
-    )
+    object((requirement(), requirement(), requirement()).prop_map(|(a, b, c)| {
+        vec![
+            ("id", Some(json!("s"))),
+            ("security", a),
+            ("securityRequirements", b),
+            ("security_requirements", c),
+        ]
+    }))
 }
 
 /// Names that some reader takes for the place of an agent, and names that nobody knows.
 fn member() -> impl Strategy<Value = (String, Value)> {
-    let named = |name: &'static str, value: BoxedStrategy<Value>| {
-        value
-            .prop_map(move |value| (name.to_owned(), value))
-            .boxed()
-    };
+    let named =
+        |name: &'static str, value: BoxedStrategy<Value>| value.prop_map(move |value| (name.to_owned(), value)).boxed();
     let scheme_map = || {
         let scheme = prop_oneof![Just(json!({"type": "http", "scheme": "bearer"})), junk()];
-        vec(scheme, 0..2).prop_map(|list| {
-            Value::Object(
-                list.into_iter()
-                    .map(|scheme| ("bearer".to_owned(), scheme))
-                    .collect(),
-            )
-        })
+        vec(scheme, 0..2)
+            .prop_map(|list| Value::Object(list.into_iter().map(|scheme| ("bearer".to_owned(), scheme)).collect()))
     };
     let stranger = select(vec![
         "url",
@@ -221,9 +204,7 @@ fn input() -> impl Strategy<Value = Publication> {
             // The configuration's own values may name what they like where they may stand at all.
             overrides: overrides
                 .into_iter()
-                .filter(|(name, value)| {
-                    is_forbidden_override(name) || !value.to_string().contains(HOST)
-                })
+                .filter(|(name, value)| is_forbidden_override(name) || !value.to_string().contains(HOST))
                 .collect(),
             ..publication()
         },
@@ -234,12 +215,7 @@ fn input() -> impl Strategy<Value = Publication> {
 fn outside_of_passed_members(card: &Value) -> String {
     let members = card.as_object().unwrap().iter();
     let governed = members.filter(|(name, _)| *name != "skills" && *name != "capabilities");
-    Value::Object(
-        governed
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
-    )
-    .to_string()
+    Value::Object(governed.map(|(name, value)| (name.clone(), value.clone())).collect()).to_string()
 }
 
 proptest! {

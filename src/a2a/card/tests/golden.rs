@@ -34,10 +34,7 @@ fn check(name: &str, generations: &[Generation], security: Security) {
 }
 
 fn harbour() -> Security {
-    security(&[
-        &[("bearer", &[])],
-        &[("apiKey", &[]), ("oidc", &["openid"])],
-    ])
+    security(&[&[("bearer", &[])], &[("apiKey", &[]), ("oidc", &["openid"])]])
 }
 
 fn bearer() -> Security {
@@ -46,11 +43,7 @@ fn bearer() -> Security {
 
 #[test]
 fn python_0_1() {
-    check(
-        "0.1",
-        &[],
-        security(&[&[("Bearer", &[])], &[("ApiKey", &[])]]),
-    );
+    check("0.1", &[], security(&[&[("Bearer", &[])], &[("ApiKey", &[])]]));
 }
 
 #[test]

@@ -104,13 +104,7 @@ fn only_objects_of_bounded_depth_are_cards() {
     fn check(card: &str, expected: Option<CardError>) {
         assert_eq!(read(card.as_bytes()).err(), expected, "{card:.60}");
     }
-    let nested = |levels: usize| {
-        format!(
-            r#"{{"x":{}{}}}"#,
-            "[".repeat(levels - 1),
-            "]".repeat(levels - 1)
-        )
-    };
+    let nested = |levels: usize| format!(r#"{{"x":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1));
     check("{}", None);
     check("[]", Some(CardError::NotObject));
     check("null", Some(CardError::NotObject));
@@ -143,24 +137,12 @@ fn interfaces_are_read_from_both_forms() {
 
     check(json!({}), &[]);
     check(json!({"url": "u"}), &[(V0_3, "u", None)]);
-    check(
-        json!({"url": "u", "protocolVersion": "0.3.0"}),
-        &[(V0_3, "u", None)],
-    );
-    check(
-        json!({"url": "u", "protocolVersion": "0.2.6"}),
-        &[(V0_3, "u", None)],
-    );
-    check(
-        json!({"url": "u", "protocolVersion": "1.0"}),
-        &[(V1_0, "u", None)],
-    );
+    check(json!({"url": "u", "protocolVersion": "0.3.0"}), &[(V0_3, "u", None)]);
+    check(json!({"url": "u", "protocolVersion": "0.2.6"}), &[(V0_3, "u", None)]);
+    check(json!({"url": "u", "protocolVersion": "1.0"}), &[(V1_0, "u", None)]);
     check(json!({"url": "u", "protocolVersion": "0.1.0"}), &[]);
     check(json!({"url": "u", "protocolVersion": "2.0"}), &[]);
-    check(
-        json!({"url": "u", "authentication": {"schemes": ["Bearer"]}}),
-        &[],
-    );
+    check(json!({"url": "u", "authentication": {"schemes": ["Bearer"]}}), &[]);
     check(json!({"url": 7}), &[]);
     check(json!({"url": ""}), &[]);
     check(json!({"url": "u", "preferredTransport": "GRPC"}), &[]);
@@ -182,11 +164,7 @@ fn interfaces_are_read_from_both_forms() {
             {"url": "e", "protocolBinding": "JSONRPC"},
             {"protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
             "junk"]}),
-        &[
-            (V1_0, "b", Some("quay-7")),
-            (V0_3, "c", None),
-            (V1_0, "e", None),
-        ],
+        &[(V1_0, "b", Some("quay-7")), (V0_3, "c", None), (V1_0, "e", None)],
     );
     // Old drafts of 1.0 kept `url`; without a version it says nothing of 0.3.
     check(
@@ -215,10 +193,7 @@ fn a_member_in_a_spelling_that_readers_disagree_about_is_refused() {
         json!({"supportedInterfaces": [], "supported_interfaces": []}),
         "supportedInterfaces",
     );
-    check(
-        json!({"\u{17f}upportedInterfaces": []}),
-        "supportedInterfaces",
-    );
+    check(json!({"\u{17f}upportedInterfaces": []}), "supportedInterfaces");
     check(json!({"supportedInterfaces": [{"URL": "u"}]}), "url");
     check(json!({"capabilities": {"Streaming": true}}), "streaming");
 }
@@ -235,12 +210,7 @@ fn capabilities_are_claimed_by_true_only() {
     }
     check(json!({}), false, false, false);
     check(json!({"capabilities": "all"}), false, false, false);
-    check(
-        json!({"capabilities": {"streaming": true}}),
-        true,
-        false,
-        false,
-    );
+    check(json!({"capabilities": {"streaming": true}}), true, false, false);
     check(
         json!({"capabilities": {"push_notifications": true}}),
         false,
@@ -253,18 +223,8 @@ fn capabilities_are_claimed_by_true_only() {
         false,
         false,
     );
-    check(
-        json!({"capabilities": {"extendedAgentCard": true}}),
-        false,
-        false,
-        true,
-    );
-    check(
-        json!({"supportsAuthenticatedExtendedCard": true}),
-        false,
-        false,
-        true,
-    );
+    check(json!({"capabilities": {"extendedAgentCard": true}}), false, false, true);
+    check(json!({"supportsAuthenticatedExtendedCard": true}), false, false, true);
 }
 
 #[test]
@@ -281,10 +241,7 @@ fn requirements_are_read_in_every_form_or_not_at_all() {
     check(json!({"security": null}), Ok(&[]));
     check(json!({"security": []}), Ok(&[]));
     check(json!({"security": [{}]}), Ok(&[&[]]));
-    check(
-        json!({"securityRequirements": [{"schemes": {}}]}),
-        Ok(&[&[]]),
-    );
+    check(json!({"securityRequirements": [{"schemes": {}}]}), Ok(&[&[]]));
     check(
         json!({"security": [{"b": []}, {"o": ["openid"], "k": []}]}),
         Ok(&[&[("b", &[])], &[("k", &[]), ("o", &["openid"])]]),
@@ -298,27 +255,15 @@ fn requirements_are_read_in_every_form_or_not_at_all() {
         Ok(&[&[("b", &[])]]),
     );
     // Either form under either name.
-    check(
-        json!({"security": [{"schemes": {"b": {}}}]}),
-        Ok(&[&[("b", &[])]]),
-    );
-    check(
-        json!({"securityRequirements": [{"b": []}]}),
-        Ok(&[&[("b", &[])]]),
-    );
-    check(
-        json!({"security": [{"schemes": ["s"]}]}),
-        Ok(&[&[("schemes", &["s"])]]),
-    );
+    check(json!({"security": [{"schemes": {"b": {}}}]}), Ok(&[&[("b", &[])]]));
+    check(json!({"securityRequirements": [{"b": []}]}), Ok(&[&[("b", &[])]]));
+    check(json!({"security": [{"schemes": ["s"]}]}), Ok(&[&[("schemes", &["s"])]]));
     // 0.1, with the string that was seen instead of a list.
     check(
         json!({"authentication": {"schemes": ["A", "B"]}}),
         Ok(&[&[("A", &[])], &[("B", &[])]]),
     );
-    check(
-        json!({"authentication": {"schemes": "A"}}),
-        Ok(&[&[("A", &[])]]),
-    );
+    check(json!({"authentication": {"schemes": "A"}}), Ok(&[&[("A", &[])]]));
     check(
         json!({"authentication": {"schemes": "A"}, "security": [{"b": []}]}),
         Ok(&[&[("b", &[])]]),
@@ -333,10 +278,7 @@ fn requirements_are_read_in_every_form_or_not_at_all() {
     );
     for (old, new) in [
         (json!([{"b": []}]), json!([{"schemes": {"c": {}}}])),
-        (
-            json!([{"b": []}]),
-            json!([{"schemes": {"b": {"list": ["x"]}}}]),
-        ),
+        (json!([{"b": []}]), json!([{"schemes": {"b": {"list": ["x"]}}}])),
         (json!([{"b": []}]), json!([])),
         (json!([]), json!([{"schemes": {"b": {}}}])),
         (json!([{"b": []}, {}]), json!([{"schemes": {"b": {}}}])),
@@ -353,10 +295,7 @@ fn requirements_are_read_in_every_form_or_not_at_all() {
     check(json!({"security": ["b"]}), Err(OLD));
     check(json!({"security": [{"b": null}]}), Err(OLD));
     check(json!({"security": [{"b": [1]}]}), Err(OLD));
-    check(
-        json!({"security": [{"schemes": {"b": {}}, "c": []}]}),
-        Err(OLD),
-    );
+    check(json!({"security": [{"schemes": {"b": {}}, "c": []}]}), Err(OLD));
     check(
         json!({"securityRequirements": [{"schemes": {"b": {"lists": []}}}]}),
         Err(NEW),
@@ -389,9 +328,7 @@ fn schemes_survive_every_form() {
             place: KeyPlace::Cookie,
             name: "k".to_owned(),
         },
-        SchemeFormKind::HttpBearer {
-            bearer_format: None,
-        },
+        SchemeFormKind::HttpBearer { bearer_format: None },
         SchemeFormKind::HttpBearer {
             bearer_format: Some("JWT".to_owned()),
         },
@@ -400,9 +337,7 @@ fn schemes_survive_every_form() {
             flows: flows.as_object().unwrap().clone(),
             metadata_url: Some("m".to_owned()),
         },
-        SchemeFormKind::OpenIdConnect {
-            url: "o".to_owned(),
-        },
+        SchemeFormKind::OpenIdConnect { url: "o".to_owned() },
         SchemeFormKind::MutualTls,
     ];
     let forms: [&[Generation]; 3] = [&[Generation::V0_3], &[Generation::V1_0], &Generation::ALL];
@@ -433,10 +368,7 @@ fn schemes_are_read_as_javascript_servers_print_them() {
         json!({"scheme": {"$case": "mtlsSecurityScheme", "value": {}}}),
         Some(SchemeFormKind::MutualTls),
     );
-    check(
-        json!({"mtlsSecurityScheme": {}}),
-        Some(SchemeFormKind::MutualTls),
-    );
+    check(json!({"mtlsSecurityScheme": {}}), Some(SchemeFormKind::MutualTls));
     check(json!({"scheme": {"$case": "other", "value": {}}}), None);
     check(json!({"type": "http", "scheme": "digest"}), None);
     check(json!({"type": "apiKey", "in": "body", "name": "k"}), None);
@@ -452,8 +384,7 @@ fn oauth_publishes_one_flow_in_1_0_and_no_device_flow_in_0_3() {
             flows: flows.as_object().unwrap().clone(),
             metadata_url: None,
         });
-        let expected =
-            json!({"type": "oauth2", "flows": old, "oauth2SecurityScheme": {"flows": new}});
+        let expected = json!({"type": "oauth2", "flows": old, "oauth2SecurityScheme": {"flows": new}});
         assert_eq!(form.write(&Generation::ALL), expected, "{flows}");
     }
     check(
@@ -461,11 +392,7 @@ fn oauth_publishes_one_flow_in_1_0_and_no_device_flow_in_0_3() {
         json!({"clientCredentials": 1, "authorizationCode": 2}),
         json!({"clientCredentials": 1}),
     );
-    check(
-        json!({"deviceCode": 1}),
-        json!({}),
-        json!({"deviceCode": 1}),
-    );
+    check(json!({"deviceCode": 1}), json!({}), json!({"deviceCode": 1}));
     check(
         json!({"x-odd": 1, "password": 2}),
         json!({"password": 2}),
@@ -496,8 +423,7 @@ fn the_card_takes_the_forms_of_what_is_served() {
         );
     }
     use Generation::{V0_3, V1_0};
-    let entry =
-        |version| json!({"url": "u", "protocolBinding": "JSONRPC", "protocolVersion": version});
+    let entry = |version| json!({"url": "u", "protocolBinding": "JSONRPC", "protocolVersion": version});
     let old = json!({"url": "u", "protocolVersion": "0.3.0"});
     let new = json!({"supportedInterfaces": [entry("1.0")]});
     let listed = json!({"supportedInterfaces": [entry("0.3"), entry("1.0")]});
@@ -527,7 +453,8 @@ fn capabilities_are_never_more_than_both_sides_have() {
             let boast = json!({"streaming": true, "pushNotifications": true, "extendedAgentCard": true, "x": 1});
             input.overrides.insert("capabilities".to_owned(), boast);
         });
-        let flags = json!({"x": 1, "streaming": expected, "pushNotifications": expected, "extendedAgentCard": expected});
+        let flags =
+            json!({"x": 1, "streaming": expected, "pushNotifications": expected, "extendedAgentCard": expected});
         assert_eq!(value["capabilities"], flags);
         assert_eq!(value["supportsAuthenticatedExtendedCard"], expected);
     }
@@ -546,10 +473,7 @@ fn an_open_agent_has_no_extended_card_and_no_requirement() {
         assert_eq!(value.get("security"), requirement.as_ref(), "{value}");
     }
     check(security(&[]), None);
-    check(
-        security(&[&[("bearer", &[])], &[]]),
-        Some(json!([{"bearer": []}, {}])),
-    );
+    check(security(&[&[("bearer", &[])], &[]]), Some(json!([{"bearer": []}, {}])));
 }
 
 #[test]
@@ -579,23 +503,14 @@ fn skills_keep_requirements_that_the_card_still_explains() {
         kept.clone(),
     );
     check(kept.clone(), kept);
-    check(
-        json!({"id": "s", "security": [{"elsewhere": []}]}),
-        json!({"id": "s"}),
-    );
+    check(json!({"id": "s", "security": [{"elsewhere": []}]}), json!({"id": "s"}));
     check(
         json!({"id": "s", "security": [{"bearer": []}, {"unused": []}]}),
         json!({"id": "s"}),
     );
     check(json!({"id": "s", "security": "junk"}), json!({"id": "s"}));
-    check(
-        json!({"id": "s", "Security": [{"bearer": []}]}),
-        json!({"id": "s"}),
-    );
-    check(
-        json!({"id": "s", "securityRequirements": []}),
-        json!({"id": "s"}),
-    );
+    check(json!({"id": "s", "Security": [{"bearer": []}]}), json!({"id": "s"}));
+    check(json!({"id": "s", "securityRequirements": []}), json!({"id": "s"}));
     check(json!("junk"), json!("junk"));
 }
 
@@ -629,11 +544,7 @@ fn a_tenant_is_kept_when_it_is_one() {
             {"url": "u", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": tenant}]});
         let value = published(&card, |_| {});
         let entry = &value["supportedInterfaces"][0];
-        assert_eq!(
-            entry.get("tenant").and_then(Value::as_str),
-            expected,
-            "{entry}"
-        );
+        assert_eq!(entry.get("tenant").and_then(Value::as_str), expected, "{entry}");
     }
     check(json!("quay-7"), Some("quay-7"));
     check(json!(""), None);
@@ -644,12 +555,7 @@ fn a_tenant_is_kept_when_it_is_one() {
 #[test]
 fn an_answer_with_an_extended_card_keeps_its_id() {
     let card = r#"{"name":"N","url":"http://10.0.0.1/"}"#;
-    let public = String::from_utf8(
-        publish(&read(card.as_bytes()).unwrap(), &publication())
-            .bytes
-            .to_vec(),
-    )
-    .unwrap();
+    let public = String::from_utf8(publish(&read(card.as_bytes()).unwrap(), &publication()).bytes.to_vec()).unwrap();
     let check = |answer: String, expected: Result<String, CardError>| {
         let found = rewrite_extended_answer(&Bytes::from(answer.clone()), &publication());
         let found = found.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
@@ -664,9 +570,7 @@ fn an_answer_with_an_extended_card_keeps_its_id() {
     );
     check(
         format!(r#"{{"id":"\u0031","error":null,"result":{card}}}"#),
-        Ok(format!(
-            r#"{{"id":"\u0031","error":null,"result":{public}}}"#
-        )),
+        Ok(format!(r#"{{"id":"\u0031","error":null,"result":{public}}}"#)),
     );
     let error = r#"{ "error":{"code":-32007,"message":"m"}, "id":"h-1" }"#.to_owned();
     check(error.clone(), Ok(error));
@@ -689,12 +593,6 @@ fn an_answer_with_an_extended_card_keeps_its_id() {
         Err(CardError::Ambiguous { member: "url" }),
     );
     // What an extended card demands is enforced by nobody, so a contradiction in it hurts nobody.
-    let contradictory = format!(
-        r#"{{"result":{},"id":1}}"#,
-        card.replace('}', r#","security":7}"#)
-    );
-    check(
-        contradictory,
-        Ok(format!(r#"{{"result":{public},"id":1}}"#)),
-    );
+    let contradictory = format!(r#"{{"result":{},"id":1}}"#, card.replace('}', r#","security":7}"#));
+    check(contradictory, Ok(format!(r#"{{"result":{public},"id":1}}"#)));
 }

@@ -15,26 +15,17 @@ fn reveals(
 ) {
     let body = format!(r#"{{"id":7,"result":{result},"jsonrpc":"2.0"}}"#);
     let answer = read_answer(body.as_bytes(), generation, operation, Limits::default()).unwrap();
-    assert_eq!(
-        (answer.id, answer.has_result, answer.error),
-        (Some("7"), true, None)
-    );
+    assert_eq!((answer.id, answer.has_result, answer.error), (Some("7"), true, None));
     let got: Vec<_> = answer
         .revealed
         .iter()
-        .map(
-            |Revealed {
-                 task,
-                 context,
-                 state,
-             }| {
-                (
-                    task.as_ref().map_or("-", |id| id.as_str()),
-                    context.as_ref().map_or("-", |id| id.as_str()),
-                    *state,
-                )
-            },
-        )
+        .map(|Revealed { task, context, state }| {
+            (
+                task.as_ref().map_or("-", |id| id.as_str()),
+                context.as_ref().map_or("-", |id| id.as_str()),
+                *state,
+            )
+        })
         .collect();
     assert_eq!(got, expected, "{result}");
 }
@@ -68,10 +59,7 @@ fn answers_of_0_3_reveal_by_their_kind() {
             r#"{"kind":"artifact-update","taskId":"t","contextId":"c","artifact":{"artifactId":"a"}}"#,
             &[("t", "c", None)],
         ),
-        (
-            r#"{"kind":"new-kind","taskId":"t","id":"x"}"#,
-            &[("t", "-", None)],
-        ),
+        (r#"{"kind":"new-kind","taskId":"t","id":"x"}"#, &[("t", "-", None)]),
         // Without a kind.
         (
             r#"{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}"#,
@@ -83,10 +71,7 @@ fn answers_of_0_3_reveal_by_their_kind() {
         ),
         (r#"{"id":"x"}"#, &[]),
         // Of the wrong kinds.
-        (
-            r#"{"kind":"task","id":7,"contextId":null,"status":"working"}"#,
-            &[],
-        ),
+        (r#"{"kind":"task","id":7,"contextId":null,"status":"working"}"#, &[]),
         (
             r#"{"kind":"task","id":"","contextId":"","status":{"state":7}}"#,
             &[("-", "-", Some(Unknown))],
@@ -143,8 +128,7 @@ fn answers_of_1_0_reveal_by_their_member() {
             reveals(result, V1_0, operation, expected);
         }
     }
-    let bare =
-        r#"{"id":"t","contextId":"c","status":{"state":"TASK_STATE_FAILED"},"task":{"id":"x"}}"#;
+    let bare = r#"{"id":"t","contextId":"c","status":{"state":"TASK_STATE_FAILED"},"task":{"id":"x"}}"#;
     reveals(bare, V1_0, Operation::Get, &[("t", "c", Some(Failed))]);
     reveals(bare, V1_0, Operation::Cancel, &[("t", "c", Some(Failed))]);
     reveals(
@@ -178,31 +162,19 @@ fn answers_about_push_configurations_and_cards_reveal_nothing() {
 }
 
 fn answer(body: &str) -> Result<Answer<'_>, AnswerErrorKind> {
-    read_answer(body.as_bytes(), V0_3, Operation::Stream, Limits::default())
-        .map_err(|error| error.kind)
+    read_answer(body.as_bytes(), V0_3, Operation::Stream, Limits::default()).map_err(|error| error.kind)
 }
 
 #[test]
 fn only_0_3_says_that_an_event_is_the_last() {
     for (event, expected) in [
-        (
-            r#"{"kind":"status-update","taskId":"t","final":true}"#,
-            true,
-        ),
-        (
-            r#"{"kind":"status-update","taskId":"t","final":false}"#,
-            false,
-        ),
-        (
-            r#"{"kind":"status-update","taskId":"t","final":"true"}"#,
-            false,
-        ),
+        (r#"{"kind":"status-update","taskId":"t","final":true}"#, true),
+        (r#"{"kind":"status-update","taskId":"t","final":false}"#, false),
+        (r#"{"kind":"status-update","taskId":"t","final":"true"}"#, false),
         (r#"{"kind":"status-update","taskId":"t"}"#, false),
     ] {
         assert_eq!(
-            answer(&format!(r#"{{"result":{event}}}"#))
-                .unwrap()
-                .is_final,
+            answer(&format!(r#"{{"result":{event}}}"#)).unwrap().is_final,
             expected,
             "{event}"
         );
@@ -251,10 +223,7 @@ fn broken_answers_are_refused() {
         (r#"{"id":7,"id":8}"#, Json(DuplicateName)),
         (r#"{"result":{},"result":{}}"#, Json(DuplicateName)),
         (r#"{"result":{"id":"a","id":"b"}}"#, Json(DuplicateName)),
-        (
-            r#"{"result":{"contextId":"a","context_id":"b"}}"#,
-            Json(DuplicateName),
-        ),
+        (r#"{"result":{"contextId":"a","context_id":"b"}}"#, Json(DuplicateName)),
     ] {
         assert_eq!(answer(body).unwrap_err(), kind, "{body}");
     }
@@ -262,30 +231,14 @@ fn broken_answers_are_refused() {
     assert!(read_answer(two, V1_0, Operation::Send, Limits::default()).is_err());
     // Where nobody reads, names may repeat.
     assert!(answer(r#"{"x":1,"x":2,"result":{"metadata":{"a":1,"a":2}}}"#).is_ok());
-    assert!(
-        read_answer(
-            b"{\"x\":\"\xff\"}",
-            V1_0,
-            Operation::Send,
-            Limits::default()
-        )
-        .is_err()
-    );
+    assert!(read_answer(b"{\"x\":\"\xff\"}", V1_0, Operation::Send, Limits::default()).is_err());
 }
 
 #[test]
 fn answers_have_limits() {
-    let id = |len: usize| {
-        format!(
-            r#"{{"result":{{"kind":"task","id":"{}"}}}}"#,
-            "x".repeat(len)
-        )
-    };
+    let id = |len: usize| format!(r#"{{"result":{{"kind":"task","id":"{}"}}}}"#, "x".repeat(len));
     assert!(answer(&id(MAX_ID_BYTES)).is_ok());
-    assert_eq!(
-        answer(&id(MAX_ID_BYTES + 1)),
-        Err(AnswerErrorKind::IdTooLong)
-    );
+    assert_eq!(answer(&id(MAX_ID_BYTES + 1)), Err(AnswerErrorKind::IdTooLong));
     let page = |count: usize| {
         format!(
             r#"{{"result":{{"tasks":[{}]}}}}"#,
@@ -293,8 +246,7 @@ fn answers_have_limits() {
         )
     };
     let list = |body: &str| {
-        read_answer(body.as_bytes(), V1_0, Operation::List, Limits::default())
-            .map(|answer| answer.revealed.len())
+        read_answer(body.as_bytes(), V1_0, Operation::List, Limits::default()).map(|answer| answer.revealed.len())
     };
     assert_eq!(list(&page(MAX_REVEALED)), Ok(MAX_REVEALED));
     assert_eq!(
@@ -310,12 +262,7 @@ fn answers_are_matched_to_requests() {
         ("7", Some("8"), false, false),
         ("7", Some("\"7\""), false, false),
         ("7", Some("7.0"), false, false),
-        (
-            "12345678901234567890",
-            Some("12345678901234567891"),
-            false,
-            false,
-        ),
+        ("12345678901234567890", Some("12345678901234567891"), false, false),
         ("\"a\"", Some("\"a\""), false, true),
         ("\"a\"", Some("\"\\u0061\""), false, true),
         ("\"caf\\u00e9\"", Some("\"caf\u{e9}\""), false, true),

@@ -25,11 +25,7 @@ fn check(method: &str, params: &str, expected: Result<(&str, &str), Refused>) {
             (task, context)
         })
         .map_err(|error| {
-            assert_eq!(
-                error.id,
-                Some(RpcId(Bytes::from_static(b"7"))),
-                "{method} {params}"
-            );
+            assert_eq!(error.id, Some(RpcId(Bytes::from_static(b"7"))), "{method} {params}");
             error.kind
         });
     let expected = expected.map(|(task, context)| (task.to_owned(), context.to_owned()));
@@ -52,10 +48,7 @@ fn every_method_reads_back_by_its_name() {
                 continue;
             };
             let method = method(name).unwrap();
-            assert_eq!(
-                (method.generation, method.operation),
-                (generation, operation)
-            );
+            assert_eq!((method.generation, method.operation), (generation, operation));
             count += 1;
         }
     }
@@ -97,11 +90,7 @@ fn ids_stand_where_the_method_keeps_them() {
         check(method, &snake, Ok((task, context)));
         let call = read(&call(method, everywhere)).unwrap();
         let sends = matches!(call.operation, Operation::Send | Operation::Stream);
-        let references = if sends {
-            vec![TaskId::new("r")]
-        } else {
-            vec![]
-        };
+        let references = if sends { vec![TaskId::new("r")] } else { vec![] };
         assert_eq!(call.references, references, "{method}");
     }
 }
@@ -177,18 +166,9 @@ fn sends_may_name_nothing() {
 #[test]
 fn two_spellings_must_agree() {
     for (params, expected) in [
-        (
-            r#"{"message":{"taskId":"t","task_id":"t"}}"#,
-            Ok(("t", "-")),
-        ),
-        (
-            r#"{"message":{"taskId":"t","task_id":"\u0074"}}"#,
-            Ok(("t", "-")),
-        ),
-        (
-            r#"{"message":{"task_id":null,"taskId":null}}"#,
-            Ok(("-", "-")),
-        ),
+        (r#"{"message":{"taskId":"t","task_id":"t"}}"#, Ok(("t", "-"))),
+        (r#"{"message":{"taskId":"t","task_id":"\u0074"}}"#, Ok(("t", "-"))),
+        (r#"{"message":{"task_id":null,"taskId":null}}"#, Ok(("-", "-"))),
         (
             r#"{"message":{"referenceTaskIds":["a"],"reference_task_ids":["a"]}}"#,
             Ok(("-", "-")),
@@ -261,9 +241,7 @@ fn look_alikes_are_refused_where_ids_are_read() {
 
 #[test]
 fn ids_are_strings_whole_numbers_or_null_and_kept_as_written() {
-    let body = |id: &str| {
-        format!(r#"{{"method":"GetTask","params":{{"id":"t"}},"id":{id},"jsonrpc":"2.0"}}"#)
-    };
+    let body = |id: &str| format!(r#"{{"method":"GetTask","params":{{"id":"t"}},"id":{id},"jsonrpc":"2.0"}}"#);
     let long = format!("\"{}\"", "x".repeat(MAX_RPC_ID_BYTES - 2));
     for id in [
         "7",
@@ -279,9 +257,7 @@ fn ids_are_strings_whole_numbers_or_null_and_kept_as_written() {
         assert_eq!(call.id.0, id.as_bytes(), "{id}");
     }
     let longer = format!("\"{}\"", "x".repeat(MAX_RPC_ID_BYTES - 1));
-    for id in [
-        "1.5", "1e3", "1E3", "1.0", "true", "[]", "{}", "[1]", &longer,
-    ] {
+    for id in ["1.5", "1e3", "1E3", "1.0", "true", "[]", "{}", "[1]", &longer] {
         refuse(&body(id), Refused::InvalidRequest, None);
     }
 }
@@ -314,11 +290,7 @@ fn what_is_no_request_is_refused_with_its_id_if_there_is_one() {
             Refused::InvalidRequest,
             Some("7"),
         ),
-        (
-            r#"{"jsonrpc":"2.0","id":7}"#,
-            Refused::InvalidRequest,
-            Some("7"),
-        ),
+        (r#"{"jsonrpc":"2.0","id":7}"#, Refused::InvalidRequest, Some("7")),
         (
             r#"{"jsonrpc":"2.0","id":7,"method":null}"#,
             Refused::InvalidRequest,
@@ -334,11 +306,7 @@ fn what_is_no_request_is_refused_with_its_id_if_there_is_one() {
             Refused::Notification,
             None,
         ),
-        (
-            r#"{"jsonrpc":"2.0","method":"Nope"}"#,
-            Refused::Notification,
-            None,
-        ),
+        (r#"{"jsonrpc":"2.0","method":"Nope"}"#, Refused::Notification, None),
         (
             r#"{"jsonrpc":"2.0","id":7,"method":""}"#,
             Refused::UnknownMethod,
@@ -370,20 +338,14 @@ fn what_is_no_request_is_refused_with_its_id_if_there_is_one() {
 
 #[test]
 fn a_body_that_is_no_json_has_an_id_only_if_it_is_beyond_doubt() {
-    use json::ErrorKind::{
-        DuplicateName, InvalidUtf8, NumberTooLong, Surrogate, Syntax, TooDeep, TrailingData,
-    };
+    use json::ErrorKind::{DuplicateName, InvalidUtf8, NumberTooLong, Surrogate, Syntax, TooDeep, TrailingData};
     let deep = format!(r#"{{"id":7,"params":{}"#, "[".repeat(200));
     let digits = format!(r#"{{"id":7,"params":[{}]}}"#, "1".repeat(400));
     for (body, kind, id) in [
         (r#"{"id":7,"#, Syntax, None),
         (r#"{"id":7}}"#, TrailingData, None),
         (r#"{"id":7,"x":"\ud800"}"#, Surrogate, None),
-        (
-            r#"{"id":7,"params":{"a":1,"a":2}}"#,
-            DuplicateName,
-            Some("7"),
-        ),
+        (r#"{"id":7,"params":{"a":1,"a":2}}"#, DuplicateName, Some("7")),
         (
             r#"{"id":7,"params":[{"message":{"a":{"b":1,"b":1}}}]}"#,
             DuplicateName,
@@ -397,10 +359,7 @@ fn a_body_that_is_no_json_has_an_id_only_if_it_is_beyond_doubt() {
     ] {
         refuse(body, Refused::Json(kind), id);
     }
-    let error = read_request(
-        &Bytes::from_static(b"{\"id\":7,\"x\":\"\xff\"}"),
-        Limits::default(),
-    );
+    let error = read_request(&Bytes::from_static(b"{\"id\":7,\"x\":\"\xff\"}"), Limits::default());
     assert_eq!(error.unwrap_err().kind, Refused::Json(InvalidUtf8));
 }
 
@@ -408,16 +367,8 @@ fn a_body_that_is_no_json_has_an_id_only_if_it_is_beyond_doubt() {
 fn ids_and_references_have_limits() {
     let fits = "x".repeat(MAX_ID_BYTES);
     let over = "x".repeat(MAX_ID_BYTES + 1);
-    check(
-        "GetTask",
-        &format!(r#"{{"id":"{fits}"}}"#),
-        Ok((&fits, "-")),
-    );
-    check(
-        "GetTask",
-        &format!(r#"{{"id":"{over}"}}"#),
-        Err(Refused::IdTooLong),
-    );
+    check("GetTask", &format!(r#"{{"id":"{fits}"}}"#), Ok((&fits, "-")));
+    check("GetTask", &format!(r#"{{"id":"{over}"}}"#), Err(Refused::IdTooLong));
     check(
         "SendMessage",
         &format!(r#"{{"message":{{"contextId":"{over}"}}}}"#),
