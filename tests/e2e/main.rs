@@ -11,5 +11,7 @@
 )]
 
 mod adversarial;
+mod conformance;
+mod faults;
 mod harness;
 mod path;

@@ -19,15 +19,9 @@ impl Args {
         Self::parse(std::env::args().skip(1), switches, options)
     }
 
-    fn parse(
-        words: impl Iterator<Item = String>,
-        switches: &[&str],
-        options: &[&str],
-    ) -> Result<Self, Box<dyn Error>> {
+    fn parse(words: impl Iterator<Item = String>, switches: &[&str], options: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut words = words.peekable();
-        let mode = words
-            .next_if(|word| !word.starts_with("--"))
-            .unwrap_or_default();
+        let mode = words.next_if(|word| !word.starts_with("--")).unwrap_or_default();
         let mut values = HashMap::new();
         while let Some(word) = words.next() {
             let Some(name) = word.strip_prefix("--") else {
@@ -36,9 +30,7 @@ impl Args {
             let value = if switches.contains(&name) {
                 String::new()
             } else if options.contains(&name) {
-                words
-                    .next()
-                    .ok_or_else(|| format!("--{name} needs a value"))?
+                words.next().ok_or_else(|| format!("--{name} needs a value"))?
             } else {
                 return Err(format!(
                     "there is no --{name}; options: {}; switches: {}",
@@ -81,9 +73,7 @@ impl Args {
         T: FromStr,
         T::Err: Display,
     {
-        let value = self
-            .text(name)
-            .ok_or_else(|| format!("--{name} is missing"))?;
+        let value = self.text(name).ok_or_else(|| format!("--{name} is missing"))?;
         value
             .parse()
             .map_err(|error| format!("--{name} {value}: {error}").into())

@@ -72,10 +72,7 @@ pub fn digits(number: u64) -> [u8; DIGITS] {
     let mut out = [b'0'; DIGITS];
     let mut rest = number;
     for digit in out.iter_mut().rev() {
-        *digit = b"0123456789abcdef"
-            .get((rest & 15) as usize)
-            .copied()
-            .unwrap_or(b'0');
+        *digit = b"0123456789abcdef".get((rest & 15) as usize).copied().unwrap_or(b'0');
         rest >>= 4;
     }
     out
@@ -162,9 +159,7 @@ pub fn get_task(target: &Target, task: &str) -> Request {
 }
 
 fn request(target: &Target, accept: &str, body: &[&str]) -> Request {
-    let Target {
-        authority, path, ..
-    } = target;
+    let Target { authority, path, .. } = target;
     let length: usize = body.iter().map(|part| part.len()).sum();
     let key = target
         .api_key
@@ -178,10 +173,7 @@ fn request(target: &Target, accept: &str, body: &[&str]) -> Request {
         text.push_str(part);
     }
     let marker = format!("{ID}{}", "0".repeat(DIGITS));
-    let places = text
-        .match_indices(&marker)
-        .map(|(at, _)| at + ID.len())
-        .collect();
+    let places = text.match_indices(&marker).map(|(at, _)| at + ID.len()).collect();
     Request {
         bytes: text.into_bytes(),
         places,

@@ -11,9 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
-};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use crate::clock::timespec;
 
@@ -54,10 +52,7 @@ impl Reactor {
     }
 
     pub fn add(&self, source: impl AsFd, token: u64) -> io::Result<()> {
-        let flags = epoll::EventFlags::IN
-            | epoll::EventFlags::OUT
-            | epoll::EventFlags::RDHUP
-            | epoll::EventFlags::ET;
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         Ok(epoll::add(
             &self.epoll,
             source,
@@ -91,11 +86,7 @@ impl Reactor {
     pub fn wait(&mut self, reports: &mut Vec<Report>, timeout_ms: Option<u64>) -> io::Result<()> {
         let timeout = timeout_ms.map(|ms| timespec(ms * 1_000_000));
         self.events.clear();
-        match epoll::wait(
-            &self.epoll,
-            spare_capacity(&mut self.events),
-            timeout.as_ref(),
-        ) {
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -114,12 +105,7 @@ impl Reactor {
 /// Connects to `target` from 127.0.0.`source`, so that one target can have more callers than one address has ports.
 /// `source` 0 leaves the choice to the system. Blocking: on loopback the system completes it without the other process.
 pub fn connect(target: SocketAddrV4, source: u8) -> io::Result<TcpStream> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     if source > 0 {
         let address = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, source), 0);
         rustix::net::bind(&socket, &SocketAddr::V4(address))?;

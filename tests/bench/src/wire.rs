@@ -86,11 +86,7 @@ impl Message {
     }
 
     /// Takes bytes until the message ends and gives its body's to `body`; returns how many belonged to it.
-    pub fn feed(
-        &mut self,
-        mut input: &[u8],
-        body: &mut impl FnMut(&[u8]),
-    ) -> Result<usize, Failure> {
+    pub fn feed(&mut self, mut input: &[u8], body: &mut impl FnMut(&[u8])) -> Result<usize, Failure> {
         let offered = input.len();
         loop {
             match self.state {
@@ -227,11 +223,7 @@ impl std::ops::Deref for Piece<'_> {
     }
 }
 
-fn take_until<'a>(
-    partial: &mut Vec<u8>,
-    input: &mut &'a [u8],
-    end: &[u8],
-) -> Result<Option<Piece<'a>>, Failure> {
+fn take_until<'a>(partial: &mut Vec<u8>, input: &mut &'a [u8], end: &[u8]) -> Result<Option<Piece<'a>>, Failure> {
     if partial.is_empty() {
         if let Some(at) = memmem::find(input, end) {
             let (piece, rest) = input.split_at(at);
@@ -267,10 +259,7 @@ fn take_data<'a>(input: &mut &'a [u8], wanted: u64) -> (&'a [u8], u64) {
 
 fn chunk_size(line: &[u8]) -> Result<u64, Failure> {
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
-    Ok(u64::from_str_radix(
-        std::str::from_utf8(digits)?.trim(),
-        16,
-    )?)
+    Ok(u64::from_str_radix(std::str::from_utf8(digits)?.trim(), 16)?)
 }
 
 /// The value of a header line when it is `name`'s.

@@ -16,10 +16,7 @@ fn target() -> Target {
 fn body(request: &payload::Request) -> (String, Value) {
     let text = String::from_utf8(request.bytes.clone()).expect("UTF-8");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
-    assert!(
-        head.contains(&format!("Content-Length: {}", body.len())),
-        "{head}"
-    );
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
     assert!(head.contains("X-API-Key: secret"), "{head}");
     let parsed = serde_json::from_str(body).expect("JSON");
     (body.to_owned(), parsed)
@@ -36,9 +33,7 @@ fn a_message_has_exactly_the_size_asked_for() {
 #[test]
 fn a_long_message_has_many_parts() {
     let (_, parsed) = body(&payload::send_message(&target(), 65_536));
-    let parts = parsed
-        .pointer("/params/message/parts")
-        .and_then(Value::as_array);
+    let parts = parsed.pointer("/params/message/parts").and_then(Value::as_array);
     assert_eq!(parts.map(Vec::len), Some(64));
 }
 

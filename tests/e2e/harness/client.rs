@@ -87,8 +87,28 @@ pub async fn open(
         .expect("an answer")
 }
 
-/// The same over HTTP/2 with prior knowledge.
+/// The head of an answer to a POST over HTTP/2.
+pub async fn open_http2(
+    address: SocketAddr,
+    path: &str,
+    fields: &[(&str, &str)],
+    body: &str,
+) -> http::Response<Incoming> {
+    http2(address, "POST", path, fields, body).await
+}
+
+/// The same as `call`, over HTTP/2 with prior knowledge.
 pub async fn call_http2(address: SocketAddr, method: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answer {
+    collect(http2(address, method, path, fields, body).await).await
+}
+
+async fn http2(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+    body: &str,
+) -> http::Response<Incoming> {
     let stream = TcpStream::connect(address).await.expect("the gateway listens");
     let (mut sender, conn) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
         .await
@@ -98,7 +118,7 @@ pub async fn call_http2(address: SocketAddr, method: &str, path: &str, fields: &
     let response = tokio::time::timeout(PATIENCE, sender.send_request(request))
         .await
         .expect("in time");
-    collect(response.expect("an answer")).await
+    response.expect("an answer")
 }
 
 fn request(method: &str, uri: &str, host: &str, fields: &[(&str, &str)], body: &str) -> Request<Full<Bytes>> {

@@ -117,6 +117,11 @@ agents:
     )
 }
 
+/// The same text with more keys of the agent's upstream.
+pub fn with_upstream(yaml: &str, settings: &str) -> String {
+    yaml.replace("/\" } ] }\n", &format!("/\" }} ], {settings} }}\n"))
+}
+
 /// Waits, bounded, for a state that holds.
 pub async fn eventually<F, W>(what: &str, mut holds: W)
 where

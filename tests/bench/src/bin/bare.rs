@@ -75,11 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     served.map_err(|error| error as Box<dyn Error>)
 }
 
-async fn serve(
-    listen: SocketAddr,
-    upstream: SocketAddr,
-    max_buf_size: Option<usize>,
-) -> Result<(), Failure> {
+async fn serve(listen: SocketAddr, upstream: SocketAddr, max_buf_size: Option<usize>) -> Result<(), Failure> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
     socket.bind(listen)?;
@@ -139,9 +135,7 @@ async fn forward(upstream: &Arc<Upstream>, request: Request<Incoming>) -> Result
     head.headers.insert(HOST, upstream.host.clone());
 
     let mut link = upstream.link().await?;
-    let response = link
-        .sender
-        .send_request(Request::from_parts(head, Full::new(body)));
+    let response = link.sender.send_request(Request::from_parts(head, Full::new(body)));
     let mut response = pin!(response);
     let response = poll_fn(|cx| {
         link.drive(cx);
@@ -184,12 +178,7 @@ struct Upstream {
 impl Upstream {
     async fn link(&self) -> Result<Link, Failure> {
         loop {
-            let Some(mut link) = self
-                .idle
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop()
-            else {
+            let Some(mut link) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() else {
                 break;
             };
             // Nobody polled it while it lay here: see whether the agent has closed it meanwhile.
@@ -262,10 +251,7 @@ impl Body for Relay {
     type Data = Bytes;
     type Error = hyper::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         if let Some(link) = self.link.as_mut() {
             link.drive(cx);
         }

@@ -58,9 +58,7 @@ struct Call<'a> {
 
 impl Answers {
     pub fn new(url: &str) -> Self {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             card: card(url),
             seed: u64::from(since.subsec_nanos()) ^ (since.as_secs() << 20),
@@ -96,12 +94,7 @@ impl Answers {
                 return None;
             }
         };
-        let text = |pointer| {
-            parsed
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
+        let text = |pointer| parsed.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let call = Call {
             id: &parsed.get("id").unwrap_or(&Value::Null).to_string(),
             method: text("/method"),
@@ -140,15 +133,7 @@ impl Answers {
         )
     }
 
-    fn write_task(
-        &mut self,
-        out: &mut Vec<u8>,
-        id: &str,
-        open: &str,
-        tail: &str,
-        close: &str,
-        size: usize,
-    ) {
+    fn write_task(&mut self, out: &mut Vec<u8>, id: &str, open: &str, tail: &str, close: &str, size: usize) {
         const MIDDLE: &str = r#"","status":{"state":"TASK_STATE_COMPLETED","timestamp":""#;
         const ARTIFACT: &str = r#""},"artifacts":[{"artifactId":"berth-plan","parts":["#;
         const END: &str = "]}]}";
@@ -174,9 +159,7 @@ impl Answers {
         out.reserve(length + 128);
         write(
             out,
-            format_args!(
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
-            ),
+            format_args!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"),
         );
         for piece in [
             r#"{"jsonrpc":"2.0","id":"#,
@@ -202,9 +185,7 @@ impl Answers {
     }
 
     fn write_error(&self, out: &mut Vec<u8>, id: &str, code: i32, message: &str) {
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#
-        );
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#);
         self.write_json(out, "200 OK", &body);
     }
 
@@ -245,10 +226,7 @@ impl Answers {
             ),
             back: ";\"}]},\"append\":true}}}\n\n".to_owned(),
             last: (
-                format!(
-                    r#"{open}"statusUpdate":{{{ids},{}"#,
-                    status("TASK_STATE_COMPLETED")
-                ),
+                format!(r#"{open}"statusUpdate":{{{ids},{}"#, status("TASK_STATE_COMPLETED")),
                 STATUS_END.to_owned(),
             ),
         }

@@ -229,12 +229,7 @@ impl Agent {
 
 impl Connection {
     /// Reads what has come and answers it. False when the caller has gone.
-    fn serve(
-        &mut self,
-        buffer: &mut [u8],
-        answers: &mut Answers,
-        stats: &mut Stats,
-    ) -> Result<bool, Box<dyn Error>> {
+    fn serve(&mut self, buffer: &mut [u8], answers: &mut Answers, stats: &mut Stats) -> Result<bool, Box<dyn Error>> {
         if !self.outbox.is_empty() {
             self.outbox.flush(&mut self.socket)?;
         }
@@ -282,11 +277,7 @@ impl Connection {
             stats.connections += 1;
             stats.connections_open += 1;
         }
-        if self
-            .request
-            .line
-            .starts_with(b"GET /.well-known/agent-card.json ")
-        {
+        if self.request.line.starts_with(b"GET /.well-known/agent-card.json ") {
             answers.write_card(out);
         } else if self.request.line.starts_with(b"POST ") {
             stats.calls += 1;
@@ -301,12 +292,7 @@ impl Stats {
     fn to_json(&self) -> String {
         format!(
             r#"{{"connections":{},"connections_open":{},"calls":{},"streams":{},"streams_open":{},"events":{}}}"#,
-            self.connections,
-            self.connections_open,
-            self.calls,
-            self.streams,
-            self.streams_open,
-            self.events
+            self.connections, self.connections_open, self.calls, self.streams, self.streams_open, self.events
         )
     }
 }

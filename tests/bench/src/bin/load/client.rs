@@ -56,11 +56,7 @@ impl Client {
     }
 
     /// Writes and reads what can be; `body` gets the answer's bytes. An end before the answer's end is an error.
-    pub fn turn(
-        &mut self,
-        buffer: &mut [u8],
-        body: &mut impl FnMut(&[u8]),
-    ) -> Result<Turn, Failure> {
+    pub fn turn(&mut self, buffer: &mut [u8], body: &mut impl FnMut(&[u8])) -> Result<Turn, Failure> {
         if !self.outbox.is_empty() {
             self.outbox.flush(&mut self.socket)?;
         }

@@ -63,9 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = Options {
         address,
         target: Target {
-            authority: args
-                .text("host")
-                .map_or_else(|| address.to_string(), str::to_owned),
+            authority: args.text("host").map_or_else(|| address.to_string(), str::to_owned),
             path: args.text("path").unwrap_or("/").to_owned(),
             api_key: args.text("api-key").map(str::to_owned),
         },
@@ -91,9 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             args.or("rps", 2000)?,
             args.or("warmup", 0)?,
         ),
-        "first-event" => {
-            streams::first_event(&options, args.or("count", 200)?, args.or("warmup", 0)?)
-        }
+        "first-event" => streams::first_event(&options, args.or("count", 200)?, args.or("warmup", 0)?),
         "events" => streams::events(
             &options,
             Plan {
@@ -103,9 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             },
         ),
         "streams" => streams::hold(&options, args.or("count", 1000)?, args.or("hold", 5)?),
-        other => {
-            Err(format!("'{other}' is no mode: unary, rate, first-event, events or streams").into())
-        }
+        other => Err(format!("'{other}' is no mode: unary, rate, first-event, events or streams").into()),
     }
 }
 

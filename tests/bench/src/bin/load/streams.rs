@@ -83,15 +83,12 @@ fn each_event<'a>(mut bytes: &'a [u8], stamp: &mut impl FnMut(u64)) -> &'a [u8] 
             continue;
         };
         let digits = event.get(at + STAMP.len()..).unwrap_or_default();
-        let number =
-            digits
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .fold(0, |number: u64, digit| {
-                    number
-                        .wrapping_mul(10)
-                        .wrapping_add(u64::from(digit - b'0'))
-                });
+        let number = digits
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .fold(0, |number: u64, digit| {
+                number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
+            });
         stamp(number);
     }
     bytes

@@ -173,12 +173,7 @@ impl<'a> Load<'a> {
         true
     }
 
-    fn run_closed(
-        &mut self,
-        plan: &Closed,
-        requests: u64,
-        tally: &mut Tally,
-    ) -> Result<u64, Failure> {
+    fn run_closed(&mut self, plan: &Closed, requests: u64, tally: &mut Tally) -> Result<u64, Failure> {
         let start = now_ns();
         let stop = start + self.options.seconds * SECOND;
         for place in 0..self.slots.len() {

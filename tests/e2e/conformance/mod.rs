@@ -1,0 +1,3 @@
+//! Standards and recordings.
+
+mod replay;
