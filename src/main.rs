@@ -12,7 +12,7 @@ use a2a_gateway::config::{self, Config, Environment, LogFormat, Problem};
 use a2a_gateway::observe::access::AccessLog;
 use a2a_gateway::{demo, listener};
 use clap::{Parser, Subcommand};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -45,7 +45,7 @@ enum Command {
     )]
     Run {
         /// The configuration file (YAML).
-        #[arg(long, env = "A2A_GATEWAY_CONFIG", conflicts_with_all = ["agent", "listen"], required_unless_present = "agent")]
+        #[arg(long, env = "A2A_GATEWAY_CONFIG", conflicts_with_all = ["agent", "listen", "admin"], required_unless_present = "agent")]
         config: Option<PathBuf>,
         /// An agent's JSON-RPC URL, instead of a file; may be repeated.
         #[arg(long, value_name = "URL")]
@@ -53,6 +53,9 @@ enum Command {
         /// Where to listen with --agent.
         #[arg(long, value_name = "ADDR", requires = "agent")]
         listen: Option<SocketAddr>,
+        /// Where operators ask, with --agent.
+        #[arg(long, value_name = "ADDR", requires = "agent")]
+        admin: Option<SocketAddr>,
     },
     /// Check a configuration file and everything that it names; report every problem.
     #[command(after_help = "Example:\n  a2a-gateway check --config gateway.yaml")]
@@ -88,10 +91,16 @@ const STORE: u8 = 74;
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Run { config, agent, listen } => {
-            let loaded = match config {
-                Some(path) => config::load(&path, &Environment::process()),
-                None => config::from_agents(&agent, listen),
+        Command::Run {
+            config,
+            agent,
+            listen,
+            admin,
+        } => {
+            let loaded = match (config, listen.map(settled).transpose()) {
+                (Some(path), _) => config::load(&path, &Environment::process()),
+                (None, Ok(listen)) => config::from_agents(&agent, listen, admin),
+                (None, Err(error)) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
             };
             match loaded {
                 Ok(config) => run(config, None),
@@ -119,6 +128,10 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Demo { listen, admin } => with_runtime(None, async move {
+            let (listen, admin) = match settled(listen).and_then(|listen| Ok((listen, settled(admin)?))) {
+                Ok(addresses) => addresses,
+                Err(error) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
+            };
             let agents = match demo::Agents::start().await {
                 Ok(agents) => agents,
                 Err(error) => return fail(UNAVAILABLE, &format!("the demo agents cannot listen: {error}")),
@@ -134,6 +147,14 @@ fn main() -> ExitCode {
             code
         }),
         Command::Health { admin, ready } => health(admin, if ready { "/ready" } else { "/health" }),
+    }
+}
+
+/// The address with a free port instead of port 0: the published card, and the guide of the demo, name it before it is bound.
+fn settled(address: SocketAddr) -> std::io::Result<SocketAddr> {
+    match address.port() {
+        0 => std::net::TcpListener::bind(address)?.local_addr(),
+        _ => Ok(address),
     }
 }
 
@@ -164,7 +185,12 @@ async fn serve(config: Config, guide: Option<String>) -> ExitCode {
     }
     let prepared =
         tokio::task::spawn_blocking(move || app::prepare(config, Clock::system(), Some(AccessLog::stdout())));
-    let bound = match prepared.await {
+    let prepared = prepared.await;
+    // Before anybody can see that the gateway runs: from there on a signal must not kill it.
+    let Ok(signals) = Signals::new() else {
+        return fail(INTERNAL, "signals cannot be received");
+    };
+    let bound = match prepared {
         Ok(Ok(prepared)) => bind(prepared).await,
         Ok(Err(error)) => Err(error),
         Err(panicked) => return fail(INTERNAL, &panicked.to_string()),
@@ -184,7 +210,7 @@ async fn serve(config: Config, guide: Option<String>) -> ExitCode {
     if let Some(guide) = guide {
         say(&guide);
     }
-    until_told(bound).await
+    until_told(bound, signals).await
 }
 
 async fn bind(prepared: Prepared) -> Result<Bound, app::Error> {
@@ -199,26 +225,34 @@ async fn bind(prepared: Prepared) -> Result<Bound, app::Error> {
     Ok(bound)
 }
 
-async fn until_told(bound: Bound) -> ExitCode {
-    let signals = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::hangup()),
-    );
-    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = signals else {
-        return fail(INTERNAL, "signals cannot be received");
-    };
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+async fn until_told(bound: Bound, mut signals: Signals) -> ExitCode {
     loop {
         tokio::select! {
-            _ = hangup.recv() => {
+            _ = signals.hangup.recv() => {
                 if let Ok(now) = sd_notify::NotifyState::monotonic_usec_now() {
                     notify(&[sd_notify::NotifyState::Reloading, now]);
                 }
                 bound.reloader.reload().await;
                 notify(&[sd_notify::NotifyState::Ready]);
             }
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
+            _ = signals.terminate.recv() => break,
+            _ = signals.interrupt.recv() => break,
         }
     }
     notify(&[sd_notify::NotifyState::Stopping]);

@@ -15,7 +15,11 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr
 
 /// One agent is served at the root, several under `/agents/<name>`, named by host and port. Records are kept in memory;
 /// what callers must show is what each agent's own card says.
-pub fn from_agents(agents: &[String], listen: Option<SocketAddr>) -> Result<Config, Vec<Problem>> {
+pub fn from_agents(
+    agents: &[String],
+    listen: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
+) -> Result<Config, Vec<Problem>> {
     let listen = listen.unwrap_or(DEFAULT_LISTEN);
     let mut problems = Vec::new();
     let mut urls = Vec::new();
@@ -48,7 +52,12 @@ pub fn from_agents(agents: &[String], listen: Option<SocketAddr>) -> Result<Conf
             })
         })
         .collect();
+    let admin = match admin {
+        Some(address) => serde_json::json!({ "address": address.to_string() }),
+        None => serde_json::json!({}),
+    };
     let raw = serde_json::json!({
+        "admin": admin,
         "public_url": format!("http://{listen}"),
         "listeners": [{ "name": "default", "address": listen.to_string() }],
         "state": { "store": "memory" },

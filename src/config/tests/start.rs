@@ -6,7 +6,7 @@ use super::super::{AgentRoute, Environment, Store, from_agents, load, render};
 
 #[test]
 fn one_agent_without_a_file_is_at_the_root() {
-    let config = from_agents(&["http://localhost:9999".to_owned()], None).unwrap();
+    let config = from_agents(&["http://localhost:9999".to_owned()], None, None).unwrap();
     assert_eq!(config.public_url, "http://127.0.0.1:8080");
     assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:8080");
     assert!(matches!(config.state.store, Store::Memory));
@@ -17,6 +17,14 @@ fn one_agent_without_a_file_is_at_the_root() {
     );
     assert_eq!(agent.upstream.endpoints[0].url, "http://localhost:9999/");
     assert_eq!(agent.security, None, "the card decides");
+    assert_eq!(config.admin.unwrap().address.to_string(), "127.0.0.1:9901");
+}
+
+#[test]
+fn the_admin_listener_without_a_file_can_be_elsewhere() {
+    let admin = "127.0.0.1:9902".parse().unwrap();
+    let config = from_agents(&["http://localhost:9999".to_owned()], None, Some(admin)).unwrap();
+    assert_eq!(config.admin.unwrap().address, admin);
 }
 
 #[test]
@@ -30,7 +38,7 @@ fn several_agents_without_a_file_have_names() {
     ]
     .map(str::to_owned)
     .into();
-    let config = from_agents(&agents, Some("0.0.0.0:9000".parse().unwrap())).unwrap();
+    let config = from_agents(&agents, Some("0.0.0.0:9000".parse().unwrap()), None).unwrap();
     assert_eq!(config.listeners[0].address.to_string(), "0.0.0.0:9000");
     let routes: Vec<String> = config
         .agents
@@ -56,7 +64,7 @@ fn several_agents_without_a_file_have_names() {
 fn bad_agents_without_a_file() {
     let check = |agents: &[&str], listen: Option<&str>, expected: &str| {
         let agents: Vec<String> = agents.iter().map(|text| (*text).to_owned()).collect();
-        let problems = from_agents(&agents, listen.map(|text| text.parse().unwrap())).unwrap_err();
+        let problems = from_agents(&agents, listen.map(|text| text.parse().unwrap()), None).unwrap_err();
         assert_eq!(render(&problems), expected);
     };
     check(&[], None, "--agent: needs at least one URL\n");
