@@ -114,7 +114,8 @@ impl Door {
                 .begin(stream, Protocol::Sniff, |refusal| self.service(peer, refusal))
                 .await;
         };
-        match acceptor.accept(stream, self.handshake, address).await {
+        let handshake = acceptor.accept(stream, self.handshake, address);
+        match settings.unless_leaving(handshake).await? {
             Ok((stream, peer)) => {
                 let protocol = match stream.protocol() {
                     tls::Protocol::Http2 => Protocol::Http2,

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ pub enum Protocol {
     Sniff,
 }
 
-/// After the drain deadline, how long a connection may take to send its broken ends.
+/// How long a connection may take to send its broken ends after the drain deadline, and for a first request that was on its
+/// way when the drain began.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -111,10 +112,11 @@ impl Settings {
         };
         let (protocol, seen) = match protocol {
             Protocol::Sniff => {
-                match tokio::time::timeout(self.bounds.header_timeout, sniff(&mut io)).await {
-                    Ok(Ok(Some(sniffed))) => sniffed,
+                let sniffed = tokio::time::timeout(self.bounds.header_timeout, sniff(&mut io));
+                match self.unless_leaving(sniffed).await {
+                    Some(Ok(Ok(Some(sniffed)))) => sniffed,
                     // Closed or broken before a request, or nothing at all came: nobody waits for an answer.
-                    Ok(Ok(None) | Err(_)) | Err(_) => return None,
+                    Some(Ok(Ok(None) | Err(_)) | Err(_)) | None => return None,
                 }
             }
             known @ (Protocol::Http1 | Protocol::Http2) => (known, Vec::new()),
@@ -134,6 +136,18 @@ impl Settings {
         })
     }
 
+    /// What a connection does before its first request; `None` if a drain begins first and a moment later there is none yet.
+    pub async fn unless_leaving<T>(&self, beginning: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = beginning => Some(done),
+            () = async {
+                self.drain.draining().await;
+                tokio::time::sleep(LAST_WORDS).await;
+            } => None,
+        }
+    }
+
     /// The connection is boxed, because a future that takes it by value would hold it several times over.
     async fn watch<C>(self: Arc<Self>, mut conn: Pin<Box<C>>, activity: Activity, shut: impl Fn(Pin<&mut C>))
     where
@@ -149,6 +163,8 @@ impl Settings {
                 // An error here is the caller's: a reset, a broken frame. Requests have recorded themselves.
                 _ended = conn.as_mut() => return,
                 () = idle.as_mut() => match activity.idle_for(self.keep_alive) {
+                    // hyper would wait for a first request even now.
+                    _ if drained && !activity.is_used() => return,
                     Err(left) => idle.as_mut().reset(Instant::now() + left),
                     // A peer that ignores the goodbye is left after one more period.
                     Ok(()) if told => return,
@@ -161,6 +177,9 @@ impl Settings {
                 () = draining.as_mut(), if !drained => {
                     shut(conn.as_mut());
                     drained = true;
+                    if !activity.is_used() {
+                        idle.as_mut().reset(Instant::now() + LAST_WORDS);
+                    }
                 }
                 () = deadline.as_mut() => {
                     // The bodies see the same deadline and end as broken; give the connection time to say so.
@@ -254,6 +273,7 @@ struct Activity(Arc<Counts>);
 struct Counts {
     begun: Instant,
     active: AtomicUsize,
+    used: AtomicBool,
     /// Milliseconds from `begun` to the end of the last answer.
     last: AtomicU64,
 }
@@ -263,13 +283,20 @@ impl Activity {
         Self(Arc::new(Counts {
             begun: Instant::now(),
             active: AtomicUsize::new(0),
+            used: AtomicBool::new(false),
             last: AtomicU64::new(0),
         }))
     }
 
     fn enter(&self) -> Active {
         self.0.active.fetch_add(1, Ordering::AcqRel);
+        self.0.used.store(true, Ordering::Release);
         Active(self.clone())
+    }
+
+    /// There was a request.
+    fn is_used(&self) -> bool {
+        self.0.used.load(Ordering::Acquire)
     }
 
     /// `Err` with what is left of the period, or with the whole of it while a request is under way.
