@@ -159,11 +159,9 @@ impl Rules {
             Some(configured) => configured.clone(),
             None => origin.security.clone()?,
         };
-        let requirement = verifiers.resolve(&security).map_err(|unknown| {
-            OutOfService(format!(
-                "{unknown}; define it in security_schemes, or set security for this agent"
-            ))
-        })?;
+        let requirement = verifiers
+            .resolve(&security)
+            .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
         let served = match self.generation {
             Some(generation) => vec![generation],
             None => origin.generations(),
