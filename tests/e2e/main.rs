@@ -14,4 +14,5 @@ mod adversarial;
 mod conformance;
 mod faults;
 mod harness;
+mod lifecycle;
 mod path;

@@ -18,4 +18,4 @@ mod site;
 mod size;
 mod time;
 mod tls;
-mod wire;
+pub mod wire;

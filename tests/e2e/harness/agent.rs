@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 /// What an agent was sent.
@@ -19,8 +19,6 @@ pub struct Received {
     /// Request line and fields as they came.
     pub head: String,
     pub body: Vec<u8>,
-    /// Which connection, counted from 0.
-    pub connection: usize,
 }
 
 impl Received {
@@ -45,6 +43,8 @@ impl Received {
 pub enum Reply {
     /// 200 with this JSON.
     Json(String),
+    /// The same, once the test has it; nothing more if it gives none.
+    Later(oneshot::Receiver<String>),
     /// Status line, fields and body, framed by length.
     Whole(u16, &'static str, String),
     /// These bytes as they are; then the connection is closed.
@@ -63,6 +63,7 @@ pub struct Agent {
     connections: Arc<AtomicUsize>,
     /// Connections open at this moment.
     open: Arc<AtomicUsize>,
+    card: Arc<Mutex<String>>,
     job: JoinHandle<()>,
 }
 
@@ -97,17 +98,18 @@ impl Agent {
         let (received, connections, open): (Arc<Mutex<Vec<Received>>>, Arc<AtomicUsize>, Arc<AtomicUsize>) =
             Default::default();
         let script: Arc<Script> = Arc::new(script);
-        let card: Arc<str> = Arc::from(card);
+        let card = Arc::new(Mutex::new(card.to_owned()));
+        let shown = card.clone();
         let (log, count, opened) = (received.clone(), connections.clone(), open.clone());
         let job = tokio::spawn(async move {
             // Connections end with the agent.
             let mut jobs = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = socket.accept().await {
                 stream.set_nodelay(true).expect("nodelay");
+                count.fetch_add(1, Ordering::SeqCst);
                 let connection = Connection {
                     stream,
-                    number: count.fetch_add(1, Ordering::SeqCst),
-                    card: card.clone(),
+                    card: shown.clone(),
                     script: script.clone(),
                     log: log.clone(),
                 };
@@ -124,8 +126,14 @@ impl Agent {
             received,
             connections,
             open,
+            card,
             job,
         }
+    }
+
+    /// What it says of itself from now on.
+    pub fn set_card(&self, card: &str) {
+        card.clone_into(&mut self.card.lock().expect("card"));
     }
 
     /// Calls so far, cards not counted.
@@ -144,8 +152,7 @@ impl Agent {
 
 struct Connection {
     stream: TcpStream,
-    number: usize,
-    card: Arc<str>,
+    card: Arc<Mutex<String>>,
     script: Arc<Script>,
     log: Arc<Mutex<Vec<Received>>>,
 }
@@ -156,7 +163,7 @@ impl Connection {
         while let Some(request) = self.read(&mut buffer).await {
             let reply = if request.head.starts_with("GET") {
                 if request.head.contains("agent-card.json") {
-                    Reply::Json(self.card.to_string())
+                    Reply::Json(self.card.lock().expect("card").clone())
                 } else {
                     Reply::Whole(404, "", "no".to_owned())
                 }
@@ -176,6 +183,21 @@ impl Connection {
             Reply::Json(body) => {
                 self.write(whole(200, "content-type: application/json\r\n", &body))
                     .await
+            }
+            Reply::Later(body) => {
+                let mut one = [0; 1];
+                let body = tokio::select! {
+                    body = body => body,
+                    // The gateway hung up.
+                    _ = self.stream.read(&mut one) => return false,
+                };
+                match body {
+                    Ok(body) => {
+                        self.write(whole(200, "content-type: application/json\r\n", &body))
+                            .await
+                    }
+                    Err(_) => false,
+                }
             }
             Reply::Whole(status, fields, body) => self.write(whole(status, fields, &body)).await,
             Reply::Raw(bytes) => {
@@ -226,11 +248,7 @@ impl Connection {
         };
         let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
         buffer.drain(..end);
-        let mut received = Received {
-            head,
-            body: Vec::new(),
-            connection: self.number,
-        };
+        let mut received = Received { head, body: Vec::new() };
         let length: usize = received
             .field("content-length")
             .map_or(0, |length| length.parse().expect("a length"));

@@ -25,7 +25,21 @@ pub struct Gateway {
     pub address: SocketAddr,
     pub admin: SocketAddr,
     bound: Option<Bound>,
-    log: Arc<Mutex<Vec<u8>>>,
+    log: Log,
+}
+
+/// What the access log holds.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    pub fn records(&self) -> Vec<serde_json::Value> {
+        let log = self.0.lock().expect("log");
+        String::from_utf8_lossy(&log)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}")))
+            .collect()
+    }
 }
 
 impl Gateway {
@@ -38,9 +52,9 @@ impl Gateway {
     pub async fn start_in(yaml: &str, base: &Path) -> Self {
         let config = config::parse(yaml, base, &Environment::default())
             .unwrap_or_else(|problems| panic!("{}\n{yaml}", config::render(&problems)));
-        let log = Arc::new(Mutex::new(Vec::new()));
+        let log = Log::default();
         let sink = log.clone();
-        let access = AccessLog::to(move |bytes| sink.lock().expect("log").extend_from_slice(bytes));
+        let access = AccessLog::to(move |bytes| sink.0.lock().expect("log").extend_from_slice(bytes));
         let prepared = app::prepare(config, Clock::system(), Some(access)).unwrap_or_else(|error| panic!("{error:?}"));
         let bound = prepared.bind().await.unwrap_or_else(|error| panic!("{error:?}"));
         Self {
@@ -75,17 +89,19 @@ impl Gateway {
 
     /// Access records so far, once there are at least `count`.
     pub async fn access(&self, count: usize) -> Vec<serde_json::Value> {
-        let lines = || {
-            let log = self.log.lock().expect("log");
-            String::from_utf8_lossy(&log)
-                .lines()
-                .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}")))
-                .collect::<Vec<serde_json::Value>>()
-        };
-        eventually("the access records are written", || async { lines().len() >= count }).await;
-        lines()
+        eventually("the access records are written", || async {
+            self.log.records().len() >= count
+        })
+        .await;
+        self.log.records()
     }
 
+    /// The access log, to be read after the gateway has ended.
+    pub fn log(&self) -> Log {
+        self.log.clone()
+    }
+
+    /// Drains and ends. Returns whether everything finished by itself.
     pub async fn shutdown(mut self) -> bool {
         self.bound.take().expect("running").shutdown().await
     }

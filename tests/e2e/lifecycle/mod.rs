@@ -1,0 +1,8 @@
+//! From start to stop: what the operator sees of agents that are not there, of files that change, of signals, and of the
+//! program itself.
+
+mod binary;
+mod drain;
+mod program;
+mod signals;
+mod start;
