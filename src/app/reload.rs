@@ -22,6 +22,14 @@ struct Inner {
     busy: Mutex<()>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// A file changed, or somebody asked.
+    Change,
+    /// Right after the start: usually nothing is different, which is no reload to count.
+    Start,
+}
+
 impl Reloader {
     pub(super) fn new(
         config: &Config,
@@ -57,9 +65,10 @@ impl Reloader {
             return;
         }
         let reloader = self.clone();
-        // Made before the service starts, so that no change after this moment is missed.
         let mut watch = FileWatch::new(self.0.files.clone());
         drain.service(async move {
+            // Opening the store can take seconds: what changed since the first reading is no change to the watch.
+            reloader.run(Cause::Start).await;
             loop {
                 watch.changed().await;
                 reloader.reload().await;
@@ -69,30 +78,43 @@ impl Reloader {
 
     /// Reads everything again. Returns whether all of it was good.
     pub async fn reload(&self) -> bool {
+        self.run(Cause::Change).await
+    }
+
+    async fn run(&self, cause: Cause) -> bool {
         let inner = self.clone();
-        tokio::task::spawn_blocking(move || inner.read_again())
+        tokio::task::spawn_blocking(move || inner.read_again(cause))
             .await
             .unwrap_or(false)
     }
 
-    fn read_again(&self) -> bool {
+    fn read_again(&self, cause: Cause) -> bool {
         let inner = &self.0;
         let _turn = inner.busy.lock().unwrap_or_else(PoisonError::into_inner);
         let mut good = true;
+        let mut changed = cause == Cause::Change;
         for (listener, acceptor) in &inner.acceptors {
             match acceptor.reload() {
-                Ok(true) => tracing::info!(listener, "certificates reloaded"),
+                Ok(true) => {
+                    changed = true;
+                    tracing::info!(listener, "certificates reloaded");
+                }
                 Ok(false) => {}
                 Err(problems) => good = refuse(&problems, listener),
             }
         }
         match inner.verifiers.reload() {
-            Ok(changed) if changed.is_empty() => {}
-            Ok(changed) => tracing::info!(schemes = changed.join(","), "keys reloaded"),
+            Ok(schemes) if schemes.is_empty() => {}
+            Ok(schemes) => {
+                changed = true;
+                tracing::info!(schemes = schemes.join(","), "keys reloaded");
+            }
             Err(problems) => good = refuse(&problems, "security_schemes"),
         }
         let result = if good { "ok" } else { "refused" };
-        inner.metrics.reloads.with_label_values(&[result]).inc();
+        if changed || !good {
+            inner.metrics.reloads.with_label_values(&[result]).inc();
+        }
         self.note_expiry();
         good
     }
