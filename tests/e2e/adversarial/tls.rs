@@ -1,83 +1,17 @@
 //! A listener with TLS: who does not finish the handshake gets nothing, and whoever needs a certificate has one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tempfile::TempDir;
+use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::site::{Setup, Site, good, rpc};
 use super::wire::Wire;
+use crate::harness::authority::{Authority, TLS_12, TLS_13};
 use crate::harness::client::PATIENCE;
 use crate::harness::{Answer, KEY, eventually};
-
-const TLS_13: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
-const TLS_12: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];
-
-/// A CA, two server certificates (`a.example`, `b.example`) and one for a client, as files.
-struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-    folder: TempDir,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.distinguished_name.push(DnType::CommonName, "the tests' CA");
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
-        let authority = Self { issuer, folder };
-        for name in ["a.example", "b.example"] {
-            let (certificate, key) = authority.issue(name);
-            std::fs::write(authority.folder.path().join(format!("{name}.crt")), certificate).unwrap();
-            std::fs::write(authority.folder.path().join(format!("{name}.key")), key).unwrap();
-        }
-        authority
-    }
-
-    fn issue(&self, name: &str) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    /// A client that trusts this CA and shows what `shown` issued it, if anything.
-    fn client(
-        &self,
-        versions: &[&'static SupportedProtocolVersion],
-        alpn: &[&str],
-        shown: Option<&Self>,
-    ) -> TlsConnector {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.issuer.der().clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)
-            .unwrap()
-            .with_root_certificates(roots);
-        let mut config = match shown {
-            None => builder.with_no_client_auth(),
-            Some(authority) => {
-                let (certificate, key) = authority.issue("client.example");
-                let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
-                builder
-                    .with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
-                    .unwrap()
-            }
-        };
-        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        TlsConnector::from(Arc::new(config))
-    }
-}
 
 const SERVER: &str = ", tls: { certificates: [ { certificate: a.example.crt, private_key: a.example.key }, \
                       { certificate: b.example.crt, private_key: b.example.key } ]";

@@ -38,7 +38,9 @@ async fn a_send_that_was_written_is_never_sent_again_but_a_read_is_once() {
     // Answers the first call on a connection, and hangs up on the second one after reading it.
     let count = std::sync::atomic::AtomicUsize::new(0);
     let agent = Agent::start(move |request| {
-        let first = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) % 2 == 0;
+        let first = count
+            .fetch_add(1, std::sync::atomic::Ordering::SeqCst)
+            .is_multiple_of(2);
         if first {
             agent::tasks(|| "t".to_owned())(request)
         } else {

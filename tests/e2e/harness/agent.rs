@@ -86,14 +86,10 @@ impl Agent {
 
     pub async fn with_card(card: &str, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        Self::on(socket, card, script).await
+        Self::on(socket, card, script)
     }
 
-    pub async fn on(
-        socket: TcpListener,
-        card: &str,
-        script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    pub fn on(socket: TcpListener, card: &str, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         let address = socket.local_addr().expect("an address");
         let (received, connections, open): (Arc<Mutex<Vec<Received>>>, Arc<AtomicUsize>, Arc<AtomicUsize>) =
             Default::default();

@@ -1,6 +1,7 @@
 //! The real gateway in this process, on port 0, with fake agents around it and plain HTTP clients.
 
 pub mod agent;
+pub mod authority;
 pub mod client;
 
 use std::future::Future;
@@ -28,6 +29,23 @@ pub struct Gateway {
     log: Log,
 }
 
+pub struct Prepared {
+    gateway: app::Prepared,
+    log: Log,
+}
+
+impl Prepared {
+    pub async fn start(self) -> Gateway {
+        let bound = self.gateway.bind().await.unwrap_or_else(|error| panic!("{error:?}"));
+        Gateway {
+            address: bound.addresses[0],
+            admin: bound.admin.expect("an admin listener"),
+            bound: Some(bound),
+            log: self.log,
+        }
+    }
+}
+
 /// What the access log holds.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
@@ -50,19 +68,18 @@ impl Gateway {
 
     /// Relative paths of the text are below `base`.
     pub async fn start_in(yaml: &str, base: &Path) -> Self {
+        Self::prepare(yaml, base).start().await
+    }
+
+    /// Files are read, nothing runs.
+    pub fn prepare(yaml: &str, base: &Path) -> Prepared {
         let config = config::parse(yaml, base, &Environment::default())
             .unwrap_or_else(|problems| panic!("{}\n{yaml}", config::render(&problems)));
         let log = Log::default();
         let sink = log.clone();
         let access = AccessLog::to(move |bytes| sink.0.lock().expect("log").extend_from_slice(bytes));
-        let prepared = app::prepare(config, Clock::system(), Some(access)).unwrap_or_else(|error| panic!("{error:?}"));
-        let bound = prepared.bind().await.unwrap_or_else(|error| panic!("{error:?}"));
-        Self {
-            address: bound.addresses[0],
-            admin: bound.admin.expect("an admin listener"),
-            bound: Some(bound),
-            log,
-        }
+        let gateway = app::prepare(config, Clock::system(), Some(access)).unwrap_or_else(|error| panic!("{error:?}"));
+        Prepared { gateway, log }
     }
 
     /// One agent at `/agent`, asking for `KEY`, ready. `more` is appended to the agent's keys (indent 4), `top` to the file.

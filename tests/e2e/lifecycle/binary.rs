@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::program::{Ended, Program};
 use crate::harness::{Agent, Reply, agent, call, config_of, get, post, send};
 
-async fn run(arguments: &[&str]) -> Ended {
+pub async fn run(arguments: &[&str]) -> Ended {
     Program::gateway(arguments).end().await
 }
 

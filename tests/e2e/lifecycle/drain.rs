@@ -4,13 +4,15 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
+use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::adversarial::wire::Wire;
 use crate::harness::agent::{Agent, Reply, task_event};
+use crate::harness::authority::{Authority, TLS_13};
 use crate::harness::client::{open, open_http2};
-use crate::harness::{Gateway, KEY, agent, eventually, get, post, send};
+use crate::harness::{Gateway, KEY, agent, config_of, eventually, get, post, send};
 
 pub const JSON: (&str, &str) = ("content-type", "application/json");
 pub const CREDENTIAL: (&str, &str) = ("x-api-key", KEY);
@@ -58,7 +60,7 @@ async fn held(drain: &str) -> (Agent, Gateway, oneshot::Sender<String>) {
 }
 
 /// A call as it goes over the wire.
-fn written(body: &str) -> String {
+pub fn written(body: &str) -> String {
     format!(
         "POST /agent HTTP/1.1\r\nhost: a\r\nx-api-key: {KEY}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -198,15 +200,54 @@ async fn an_idle_kept_connection_is_closed_when_the_drain_begins() {
 
 #[tokio::test]
 async fn a_connection_without_a_request_does_not_hold_the_drain_up() {
+    let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    // An HTTP/2 caller's first frame, SETTINGS without any; it answers nothing from then on.
+    let settings = format!("{preface}\0\0\0\x04\0\0\0\0\0");
+    for begin in ["", &preface[..10], "POST /agent HTTP/1.1\r\nhost:", &settings] {
+        let agent = Agent::start(agent::tasks(|| "t".to_owned())).await;
+        let gateway = Gateway::of(&[agent.address], "", "drain: 5s\nlimits: { request_header: 20s }").await;
+        let mut caller = Wire::to(gateway.address).await;
+        caller.send(begin).await;
+        eventually("it is accepted", || async {
+            gateway.metric("a2a_gateway_connections_open").await == 1.0
+        })
+        .await;
+        assert!(gateway.shutdown().await, "{begin:?}: nobody was cut off");
+        while caller.more().await.is_some() {}
+        assert!(
+            !String::from_utf8_lossy(caller.received()).contains("HTTP/1.1"),
+            "{begin:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tls_connection_without_a_request_does_not_hold_the_drain_up() {
+    let authority = Authority::new();
     let agent = Agent::start(agent::tasks(|| "t".to_owned())).await;
-    let gateway = Gateway::of(&[agent.address], "", "drain: 5s\nlimits: { request_header: 20s }").await;
-    let mut caller = Wire::to(gateway.address).await;
-    eventually("it is accepted", || async {
-        gateway.metric("a2a_gateway_connections_open").await == 1.0
-    })
-    .await;
-    assert!(gateway.shutdown().await, "nobody was cut off");
-    caller.closes().await;
+    let tls = "tls: { certificate: a.example.crt, private_key: a.example.key }";
+    let limits = "drain: 5s\nlimits: { request_header: 20s, tls_handshake: 20s }";
+    let yaml = config_of(&[agent.address], "", limits).replace(
+        "address: \"127.0.0.1:0\" } ]",
+        &format!("address: \"127.0.0.1:0\", {tls} }} ]"),
+    );
+    for shakes_hands in [false, true] {
+        let gateway = Gateway::start_in(&yaml, authority.folder.path()).await;
+        gateway.ready().await;
+        let stream = TcpStream::connect(gateway.address).await.unwrap();
+        let client = authority.client(TLS_13, &["http/1.1"], None);
+        let name = ServerName::try_from("a.example").unwrap();
+        let _open: Box<dyn std::any::Any> = if shakes_hands {
+            Box::new(client.connect(name, stream).await.unwrap())
+        } else {
+            Box::new(stream)
+        };
+        eventually("it is accepted", || async {
+            gateway.metric("a2a_gateway_connections_open").await == 1.0
+        })
+        .await;
+        assert!(gateway.shutdown().await, "handshake {shakes_hands}: nobody was cut off");
+    }
 }
 
 async fn opened(address: std::net::SocketAddr, http2: bool) -> http::Response<hyper::body::Incoming> {

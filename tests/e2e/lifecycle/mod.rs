@@ -3,6 +3,8 @@
 
 mod binary;
 mod drain;
+mod examples;
 mod program;
+mod reload;
 mod signals;
 mod start;

@@ -78,7 +78,7 @@ async fn an_agent_that_cannot_be_reached_is_named_and_comes_into_service_by_itse
     );
 
     let address = later.address;
-    let agent = Agent::on(later.listen(), CARD, tasks()).await;
+    let agent = Agent::on(later.listen(), CARD, tasks());
     assert_eq!(agent.address, address);
     gateway.ready().await;
     assert_eq!(post(gateway.address, "/agent", &send("1", "x")).await.status, 200);
@@ -101,7 +101,7 @@ async fn an_agent_with_a_requirement_of_its_own_is_tried_before_its_card_is_know
     let got = post(gateway.address, "/agent", &send("1", "x")).await;
     assert_eq!((got.status, got.code()), (502, -31502), "{}", got.text());
     assert_eq!(gateway.access(2).await[1]["outcome"], "upstream_connect");
-    let _agent = Agent::on(later.listen(), CARD, tasks()).await;
+    let _agent = Agent::on(later.listen(), CARD, tasks());
     gateway.ready().await;
     assert_eq!(post(gateway.address, "/agent", &send("1", "x")).await.status, 200);
 }
