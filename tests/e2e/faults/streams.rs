@@ -3,12 +3,11 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use http_body_util::BodyExt;
 use tokio::sync::mpsc;
 
 use super::{CREDENTIAL, JSON};
 use crate::harness::agent::{Agent, Reply, event, task_event};
-use crate::harness::client::{open, open_http2, raw};
+use crate::harness::client::{open, open_http2, raw, read};
 use crate::harness::{Gateway, KEY, config_of, eventually, post, send, with_upstream};
 
 type Chunk = Option<String>;
@@ -30,22 +29,6 @@ async fn streaming(settings: &str) -> (Agent, Gateway, mpsc::Sender<Chunk>) {
 
 fn request() -> String {
     send("1", "x").replace("SendMessage", "SendStreamingMessage")
-}
-
-/// Reads to the end: the text, and whether the end was clean.
-async fn read(response: http::Response<hyper::body::Incoming>) -> (String, bool) {
-    let mut body = response.into_body();
-    let mut text = String::new();
-    loop {
-        match tokio::time::timeout(Duration::from_secs(10), body.frame())
-            .await
-            .expect("in time")
-        {
-            Some(Ok(frame)) => text.push_str(&String::from_utf8_lossy(frame.data_ref().expect("data"))),
-            Some(Err(_)) => return (text, false),
-            None => return (text, true),
-        }
-    }
 }
 
 #[tokio::test]

@@ -146,6 +146,19 @@ pub async fn collect(response: http::Response<Incoming>) -> Answer {
     }
 }
 
+/// Reads to the end: the text, and whether the end was clean.
+pub async fn read(response: http::Response<Incoming>) -> (String, bool) {
+    let mut body = response.into_body();
+    let mut text = String::new();
+    loop {
+        match tokio::time::timeout(PATIENCE, body.frame()).await.expect("in time") {
+            Some(Ok(frame)) => text.push_str(&String::from_utf8_lossy(frame.data_ref().expect("data"))),
+            Some(Err(_)) => return (text, false),
+            None => return (text, true),
+        }
+    }
+}
+
 /// Sends these bytes and reads until the gateway closes, or until it was silent for `quiet`.
 pub async fn raw(address: SocketAddr, bytes: &[u8], quiet: Duration) -> String {
     let mut stream = TcpStream::connect(address).await.expect("the gateway listens");

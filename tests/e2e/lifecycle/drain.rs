@@ -1,40 +1,20 @@
 //! Shutdown of the gateway: what runs may finish, what is new is refused, and what does not finish is seen to be broken.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
-use http_body_util::BodyExt;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::adversarial::wire::Wire;
+use crate::faults::{CREDENTIAL, JSON};
 use crate::harness::agent::{Agent, Reply, task_event};
 use crate::harness::authority::{Authority, TLS_13};
-use crate::harness::client::{open, open_http2};
+use crate::harness::client::{open, open_http2, read};
 use crate::harness::{Gateway, KEY, agent, config_of, eventually, get, post, send};
-
-pub const JSON: (&str, &str) = ("content-type", "application/json");
-pub const CREDENTIAL: (&str, &str) = ("x-api-key", KEY);
 
 pub fn request() -> String {
     send("1", "x").replace("SendMessage", "SendStreamingMessage")
-}
-
-/// Reads to the end: the text, and whether the end was clean.
-pub async fn read(response: http::Response<hyper::body::Incoming>) -> (String, bool) {
-    let mut body = response.into_body();
-    let mut text = String::new();
-    loop {
-        match tokio::time::timeout(Duration::from_secs(10), body.frame())
-            .await
-            .expect("in time")
-        {
-            Some(Ok(frame)) => text.push_str(&String::from_utf8_lossy(frame.data_ref().expect("data"))),
-            Some(Err(_)) => return (text, false),
-            None => return (text, true),
-        }
-    }
 }
 
 /// A gateway with this drain deadline, and an agent whose first call is a stream that the test feeds.

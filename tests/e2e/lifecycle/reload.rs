@@ -15,8 +15,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::drain::{JSON, written};
+use super::drain::written;
 use crate::adversarial::wire::Wire;
+use crate::faults::JSON;
 use crate::harness::authority::{Authority, CLIENT, TLS_13};
 use crate::harness::{Agent, Gateway, KEY_HASH, agent, call, config_of, eventually, send};
 

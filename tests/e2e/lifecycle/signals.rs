@@ -2,17 +2,20 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tokio::net::UnixDatagram;
 use tokio::sync::mpsc;
 
 use super::binary::{file, ready};
-use super::drain::{CREDENTIAL, JSON, read, request};
+use super::drain::request;
 use super::program::Program;
+use crate::faults::{CREDENTIAL, JSON};
 use crate::harness::agent::{Agent, Reply, task_event};
-use crate::harness::client::open;
+use crate::harness::client::{PATIENCE, open, read};
 use crate::harness::{KEY_HASH, agent, call, config_of, eventually, get, post, send};
 
 fn run(path: &Path) -> Program {
@@ -172,4 +175,39 @@ async fn sighup_with_a_broken_file_keeps_the_old_keys_and_the_log_says_why() {
     let problems = line["problems"].as_str().unwrap();
     assert!(problems.contains("security_schemes.key.keys_file"), "{problems}");
     assert!(!problems.contains("very-secret"), "{problems}");
+}
+
+#[tokio::test]
+async fn the_service_manager_hears_of_the_start_of_reloads_and_of_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &config_of(&[([127, 0, 0, 1], 1).into()], "", ""));
+    let socket = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    let heard = async || {
+        let mut text = [0; 256];
+        let length = tokio::time::timeout(PATIENCE, manager.recv(&mut text))
+            .await
+            .expect("in time")
+            .unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_a2a-gateway"));
+    command
+        .args(["run", "--config"])
+        .arg(&path)
+        .env("NOTIFY_SOCKET", &socket);
+    let mut gateway = Program::start(command);
+    assert_eq!(heard().await.trim_end(), "READY=1");
+    // From here on a signal is the gateway's own business.
+    gateway.signal(Signal::HUP);
+    let reloading = heard().await;
+    assert!(
+        reloading.starts_with("RELOADING=1\n") && reloading.contains("MONOTONIC_USEC="),
+        "{reloading}"
+    );
+    assert_eq!(heard().await.trim_end(), "READY=1");
+    gateway.addresses().await;
+    gateway.signal(Signal::TERM);
+    assert_eq!(heard().await.trim_end(), "STOPPING=1");
+    assert_eq!(gateway.end().await.code, Some(0));
 }

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 
+use crate::faults::JSON;
 use crate::harness::agent::{Agent, CARD};
 use crate::harness::{Gateway, agent, call, config_of, eventually, get, post, send};
 
 const CARD_PATH: &str = "/agent/.well-known/agent-card.json";
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// An address that is taken, so that nobody else gets it, and refuses connections until somebody listens.
 struct Later {
