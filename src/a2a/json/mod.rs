@@ -18,6 +18,7 @@ mod text;
 use std::fmt;
 
 use names::Names;
+use scan::Strings;
 pub use text::{Text, write_text};
 
 /// A walk that refuses repeated member names.
@@ -155,14 +156,17 @@ pub enum Value<'a> {
 ///
 /// After an error the cursor must not be used further, except for `level` and `at`.
 pub struct Cursor<'a, const UNIQUE: bool> {
+    bytes: &'a [u8],
+    /// The same, once it is known to be UTF-8: in a `Strict` walk.
     text: &'a str,
     at: usize,
     level: usize,
     limits: Limits,
+    strings: Strings,
 }
 
 impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
-    /// Stands at the document's value; the whole body has been checked for UTF-8.
+    /// Stands at the document's value; in a `Strict` walk the whole body has been checked for UTF-8.
     pub fn new(body: &'a [u8], limits: Limits) -> Result<Self, Error> {
         if body.len() > MAX_BYTES {
             return Err(Error {
@@ -170,11 +174,9 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
                 at: MAX_BYTES,
             });
         }
-        let text = simdutf8::compat::from_utf8(body).map_err(|error| Error {
-            kind: ErrorKind::InvalidUtf8,
-            at: error.valid_up_to(),
-        })?;
+        let text = if UNIQUE { utf8(body, 0)? } else { "" };
         let mut cursor = Self {
+            bytes: body,
             text,
             at: 0,
             level: 0,
@@ -182,6 +184,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
                 depth: limits.depth.min(MAX_DEPTH),
                 digits: limits.digits,
             },
+            strings: Strings::new(),
         };
         cursor.space();
         Ok(cursor)
@@ -265,10 +268,9 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
     pub fn text(&mut self) -> Result<Text<'a>, Error> {
         self.expect(b'"')?;
         let start = self.at;
-        let (end, escaped) = scan::string(self.text.as_bytes(), start)?;
-        let raw = self.text.get(start..end).ok_or(self.refuse(ErrorKind::Syntax, start))?;
+        let (end, escaped) = self.strings.end(self.bytes, start)?;
         self.at = end + 1;
-        Ok(Text::new(raw, escaped))
+        Ok(Text::new(self.slice(start, end)?, escaped))
     }
 
     /// Reads any value of which only text matters.
@@ -286,16 +288,22 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
     pub fn raw(&mut self) -> Result<&'a str, Error> {
         let start = self.at;
         self.skip()?;
-        self.text
-            .get(start..self.at)
-            .ok_or(self.refuse(ErrorKind::Syntax, start))
+        self.slice(start, self.at)
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Result<&'a str, Error> {
+        if UNIQUE {
+            self.text.get(start..end).ok_or(self.refuse(ErrorKind::Syntax, start))
+        } else {
+            utf8(self.bytes.get(start..end).unwrap_or_default(), start)
+        }
     }
 
     /// Checks a value and passes over it.
     pub fn skip(&mut self) -> Result<(), Error> {
         match self.peek() {
             Some(b'"') => {
-                let (end, _) = scan::string(self.text.as_bytes(), self.at + 1)?;
+                let (end, _) = self.strings.end(self.bytes, self.at + 1)?;
                 self.at = end + 1;
                 Ok(())
             }
@@ -305,7 +313,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
             Some(b'f') => self.literal(b"false"),
             Some(b'n') => self.literal(b"null"),
             Some(b'-' | b'0'..=b'9') => {
-                self.at = scan::number(self.text.as_bytes(), self.at, self.limits.digits)?;
+                self.at = scan::number(self.bytes, self.at, self.limits.digits)?;
                 Ok(())
             }
             Some(_) | None => Err(self.refuse(ErrorKind::Syntax, self.at)),
@@ -334,7 +342,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
 
     fn literal(&mut self, literal: &[u8]) -> Result<(), Error> {
         let end = self.at + literal.len();
-        if self.text.as_bytes().get(self.at..end) == Some(literal) {
+        if self.bytes.get(self.at..end) == Some(literal) {
             self.at = end;
             Ok(())
         } else {
@@ -357,7 +365,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.bytes.get(self.at).copied()
     }
 
     fn space(&mut self) {
@@ -369,4 +377,25 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
     fn refuse(&self, kind: ErrorKind, at: usize) -> Error {
         Error { kind, at }
     }
+}
+
+impl Lenient<'_> {
+    /// Passes over a value that nobody reads; of an object or array only the end is looked for.
+    pub fn leap(&mut self) -> Result<(), Error> {
+        match self.peek() {
+            Some(b'{' | b'[') => {
+                self.at = scan::leap(self.bytes, self.at)?;
+                Ok(())
+            }
+            Some(_) | None => self.skip(),
+        }
+    }
+}
+
+/// Bytes that begin at `start` of the document, as text.
+fn utf8(bytes: &[u8], start: usize) -> Result<&str, Error> {
+    simdutf8::compat::from_utf8(bytes).map_err(|error| Error {
+        kind: ErrorKind::InvalidUtf8,
+        at: start + error.valid_up_to(),
+    })
 }

@@ -1,115 +1,280 @@
-//! Where strings and numbers end, and whether they are well formed.
+//! Where strings, skipped values and numbers end, and whether they are well formed.
 //!
-//! Strings carry nearly all bytes of a body, so they are looked at eight bytes at a time, and long ones in chunks. Works on
-//! bytes that are known to be UTF-8.
+//! Strings carry nearly all bytes of a body. They are looked at in blocks of 64 bytes: a few vector instructions give one
+//! bit a byte for what is special, and ends are found by counting zeros, however many escapes stand before them.
 
-use memchr::memchr2;
+use wide::u8x16;
 
 use super::{Error, ErrorKind};
 
-/// Checks a string from its first byte after the quote; gives the position of its closing quote, and whether it has escapes.
-#[inline(always)]
-pub(super) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Error> {
-    let at = plain(bytes, start);
-    if bytes.get(at) == Some(&b'"') {
-        return Ok((at, false));
-    }
-    Ok((escaped_string(bytes, at)?, true))
+const BLOCK: usize = 64;
+
+/// Finds the ends of strings, one after the other; remembers the block that it has looked at last.
+pub(super) struct Strings {
+    /// The first byte of the block; before there is one, a place that no document reaches.
+    base: usize,
+    /// Quotes that no backslash takes.
+    ends: u64,
+    backslashes: u64,
+    /// Control characters.
+    controls: u64,
+    /// What follows a backslash and makes no escape with it.
+    unknown: u64,
+    /// The byte after the block is taken by a backslash.
+    taken: bool,
+    /// Where a surrogate pair ends, maybe behind the block: its second half has been checked.
+    paired: usize,
 }
 
-/// The same, from the first byte that is not plain.
-#[inline(never)]
-fn escaped_string(bytes: &[u8], start: usize) -> Result<usize, Error> {
-    let mut at = start;
-    loop {
-        match bytes.get(at) {
-            Some(b'"') => return Ok(at),
-            Some(b'\\') => at = plain(bytes, escape(bytes, at)?),
-            // A control character, or the end.
-            Some(_) | None => return Err(syntax(at)),
+impl Strings {
+    pub(super) fn new() -> Self {
+        Self {
+            base: usize::MAX / 2,
+            ends: 0,
+            backslashes: 0,
+            controls: 0,
+            unknown: 0,
+            taken: false,
+            paired: 0,
         }
     }
-}
 
-const WORD: usize = 8;
-
-/// The next position, from `start` on, of a quote, a backslash or a control character; else the end.
-#[inline(never)]
-fn plain(bytes: &[u8], start: usize) -> usize {
-    let mut rest = bytes.get(start..).unwrap_or_default();
-    for _ in 0..SHORT {
-        let Some((word, behind)) = rest.split_first_chunk() else {
-            break;
-        };
-        if let Some(at) = first_special(word) {
-            return bytes.len() - rest.len() + at;
+    /// Checks a string from its first byte after the quote; gives the position of its closing quote, and whether it has
+    /// escapes.
+    #[inline]
+    pub(super) fn end(&mut self, bytes: &[u8], start: usize) -> Result<(usize, bool), Error> {
+        let offset = start.wrapping_sub(self.base);
+        let mut within = u64::MAX;
+        if offset < BLOCK {
+            within <<= offset;
+        } else {
+            self.look(bytes, start, false);
         }
-        rest = behind;
+        let mut escaped = false;
+        loop {
+            let special = (self.ends | self.controls | self.unknown) & within;
+            if special != 0 {
+                let first = special & special.wrapping_neg();
+                let at = self.base + special.trailing_zeros() as usize;
+                escaped |= self.backslashes & within & (first - 1) != 0;
+                return if self.ends & first != 0 {
+                    Ok((at, escaped))
+                } else {
+                    Err(self.fault(bytes, at, first))
+                };
+            }
+            escaped |= self.backslashes & within != 0;
+            within = u64::MAX;
+            let next = self.base + BLOCK;
+            if next >= bytes.len() {
+                return Err(syntax(bytes.len() - usize::from(self.taken)));
+            }
+            self.look(bytes, next, self.taken);
+        }
     }
-    bytes.len() - long_plain(rest)
-}
 
-/// So many words are looked at first: names and UUIDs end within them.
-const SHORT: usize = 5;
-
-/// How many bytes are left from the first that is not plain.
-///
-/// Two looks at vector speed: where the string could end, and whether a control character stands before that.
-fn long_plain(rest: &[u8]) -> usize {
-    let end = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-    let span = rest.get(..end).unwrap_or_default();
-    // Without a branch, so that the compiler makes vector instructions of it.
-    let control = span.iter().fold(0_u8, |control, &byte| control | u8::from(byte < b' '));
-    if control == 0 {
-        return rest.len() - end;
+    /// Takes the block that begins at `base`, `taken` if a backslash stands before it.
+    fn look(&mut self, bytes: &[u8], base: usize, taken: bool) {
+        let block = Block::at(bytes, base);
+        self.base = base;
+        self.ends = block.equal(b'"');
+        self.controls = block.controls();
+        self.backslashes = block.equal(b'\\');
+        self.unknown = 0;
+        self.taken = false;
+        if self.backslashes != 0 || taken {
+            self.look_at_escapes(bytes, taken);
+        }
     }
-    let first = span.iter().position(|&byte| byte < b' ').unwrap_or(end);
-    rest.len() - first
-}
 
-/// Where in a word the first byte stands that is a quote, a backslash or a control character.
-///
-/// Tests all bytes at once. Borrows may set bits above the first hit, never below it, so the lowest set bit is exact.
-#[inline]
-fn first_special(word: &[u8; WORD]) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([0x01; WORD]);
-    const TOPS: u64 = u64::from_ne_bytes([0x80; WORD]);
-    const QUOTES: u64 = u64::from_ne_bytes([b'"'; WORD]);
-    const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; WORD]);
-    const SPACES: u64 = u64::from_ne_bytes([b' '; WORD]);
-    let word = u64::from_le_bytes(*word);
-    let quote = word ^ QUOTES;
-    let backslash = word ^ BACKSLASHES;
-    let special = ((quote.wrapping_sub(ONES) & !quote)
-        | (backslash.wrapping_sub(ONES) & !backslash)
-        | (word.wrapping_sub(SPACES) & !word))
-        & TOPS;
-    (special != 0).then(|| (special.trailing_zeros() / 8) as usize)
-}
-
-/// Checks the escape whose backslash stands at `at`; gives the position after it.
-fn escape(bytes: &[u8], at: usize) -> Result<usize, Error> {
-    match bytes.get(at + 1) {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
-        Some(b'u') => {
-            let unit = hex4(bytes, at + 2)?;
-            match unit {
-                0xD800..=0xDBFF => {
-                    let low = match (bytes.get(at + 6), bytes.get(at + 7)) {
-                        (Some(b'\\'), Some(b'u')) => hex4(bytes, at + 8)?,
-                        _ => 0,
-                    };
-                    if (0xDC00..=0xDFFF).contains(&low) {
-                        Ok(at + 12)
-                    } else {
-                        Err(lone_surrogate(at))
-                    }
-                }
-                0xDC00..=0xDFFF => Err(lone_surrogate(at)),
-                _ => Ok(at + 6),
+    fn look_at_escapes(&mut self, bytes: &[u8], taken: bool) {
+        let escapes = Escapes::of(self.backslashes, taken);
+        self.taken = escapes.taken;
+        self.ends &= !escapes.letters;
+        self.controls &= !escapes.letters;
+        let mut letters = escapes.letters;
+        while letters != 0 {
+            let at = self.base + letters.trailing_zeros() as usize;
+            let first = letters & letters.wrapping_neg();
+            letters ^= first;
+            match bytes.get(at) {
+                Some(b'"' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {}
+                Some(b'u') if at < self.paired => {}
+                Some(b'u') => match unicode_escape(bytes, at - 1) {
+                    Ok(end) => self.paired = end,
+                    Err(_) => self.unknown |= first,
+                },
+                Some(_) | None => self.unknown |= first,
             }
         }
-        Some(_) | None => Err(syntax(at)),
+    }
+
+    /// The error of the byte that is wrong there.
+    #[cold]
+    fn fault(&self, bytes: &[u8], at: usize, bit: u64) -> Error {
+        if self.unknown & bit == 0 {
+            syntax(at)
+        } else if bytes.get(at) == Some(&b'u') {
+            unicode_escape(bytes, at - 1).err().unwrap_or(syntax(at))
+        } else {
+            syntax(at - 1)
+        }
+    }
+}
+
+/// What the backslashes of a block take.
+struct Escapes {
+    /// Bytes after a backslash that is not itself taken, other backslashes left out.
+    letters: u64,
+    /// The first byte behind the block is taken.
+    taken: bool,
+}
+
+impl Escapes {
+    /// Every second backslash of a run is taken by the one before it, so a run of odd length takes what follows it. A sum
+    /// carries each run's beginning to its end; whether those are an odd way apart shows in their positions.
+    #[inline(always)]
+    fn of(backslashes: u64, taken: bool) -> Self {
+        const EVEN: u64 = 0x5555_5555_5555_5555;
+        let taken = u64::from(taken);
+        let runs = backslashes & !taken;
+        let begins = runs & !(runs << 1);
+        let from_even = runs.wrapping_add(begins & EVEN);
+        let (from_odd, reaches_out) = runs.overflowing_add(begins & !EVEN);
+        let behind = (from_even & !EVEN | from_odd & EVEN) & !runs;
+        Self {
+            letters: (behind | taken) & !backslashes,
+            taken: reaches_out,
+        }
+    }
+}
+
+/// Passes over the object or array that begins at `start`, looking only for its end; gives the position after it.
+///
+/// What stands in it may be anything with balanced brackets. No part of it is read twice or remembered.
+pub(super) fn leap(bytes: &[u8], start: usize) -> Result<usize, Error> {
+    let mut depth = 0_usize;
+    let mut taken = false;
+    // All bits set while a string goes on from the block before.
+    let mut in_string = 0_u64;
+    let mut base = start;
+    while base < bytes.len() {
+        let block = Block::at(bytes, base);
+        let escapes = Escapes::of(block.equal(b'\\'), taken);
+        taken = escapes.taken;
+        let strings = parity(block.equal(b'"') & !escapes.letters) ^ in_string;
+        in_string = 0_u64.wrapping_sub(strings >> (BLOCK - 1));
+        base += BLOCK;
+        if !block.has_brackets() {
+            continue;
+        }
+        let opens = block.folded(b'[') & !strings;
+        let mut closes = block.folded(b']') & !strings;
+        let opened = opens.count_ones() as usize;
+        let closed = closes.count_ones() as usize;
+        if closed < depth {
+            depth = depth + opened - closed;
+        } else {
+            for seen in 1..=closed {
+                let first = closes & closes.wrapping_neg();
+                if depth + (opens & (first - 1)).count_ones() as usize == seen {
+                    return Ok(base - BLOCK + closes.trailing_zeros() as usize + 1);
+                }
+                closes ^= first;
+            }
+            depth = depth + opened - closed;
+        }
+    }
+    Err(syntax(bytes.len()))
+}
+
+/// 64 bytes of a document, blanks behind its end; one bit a byte, the first byte lowest.
+struct Block([u8x16; 4]);
+
+impl Block {
+    #[inline(always)]
+    fn at(bytes: &[u8], base: usize) -> Self {
+        let rest = bytes.get(base..).unwrap_or_default();
+        match rest.first_chunk() {
+            Some(block) => Self::of(block),
+            None => Self::last(rest),
+        }
+    }
+
+    #[inline(always)]
+    fn of(block: &[u8; BLOCK]) -> Self {
+        let (quarters, _) = block.as_chunks::<16>();
+        let quarter = |place: usize| u8x16::new(quarters.get(place).copied().unwrap_or_default());
+        Self([quarter(0), quarter(1), quarter(2), quarter(3)])
+    }
+
+    #[cold]
+    fn last(rest: &[u8]) -> Self {
+        let mut block = [b' '; BLOCK];
+        for (to, from) in block.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        Self::of(&block)
+    }
+
+    #[inline(always)]
+    fn equal(&self, byte: u8) -> u64 {
+        self.bits(|quarter| quarter.simd_eq(u8x16::splat(byte)))
+    }
+
+    /// Equal but for the bit that tells brackets from braces.
+    #[inline(always)]
+    fn folded(&self, bracket: u8) -> u64 {
+        self.bits(|quarter| (quarter & u8x16::splat(!0x20)).simd_eq(u8x16::splat(bracket)))
+    }
+
+    /// Brackets or braces, in strings or not.
+    #[inline(always)]
+    fn has_brackets(&self) -> bool {
+        let [first, second, third, fourth] = self.0.map(|quarter| {
+            let folded = quarter & u8x16::splat(!0x20);
+            folded.simd_eq(u8x16::splat(b'[')) | folded.simd_eq(u8x16::splat(b']'))
+        });
+        (first | second | third | fourth).to_bitmask() != 0
+    }
+
+    #[inline(always)]
+    fn controls(&self) -> u64 {
+        self.bits(|quarter| quarter.min(u8x16::splat(0x1F)).simd_eq(quarter))
+    }
+
+    #[inline(always)]
+    fn bits(&self, test: impl Fn(u8x16) -> u8x16) -> u64 {
+        let [first, second, third, fourth] = self.0.map(|quarter| u64::from(test(quarter).to_bitmask()));
+        first | second << 16 | third << 32 | fourth << 48
+    }
+}
+
+/// Each bit says whether the bits up to it, itself included, are odd in number: set from a quote to before the next.
+#[inline(always)]
+fn parity(quotes: u64) -> u64 {
+    [1, 2, 4, 8, 16, 32]
+        .iter()
+        .fold(quotes, |bits, shift| bits ^ bits << shift)
+}
+
+/// Checks the `\u` whose backslash stands at `at`, the second half of a surrogate pair included; gives the position after it.
+#[inline(never)]
+fn unicode_escape(bytes: &[u8], at: usize) -> Result<usize, Error> {
+    match hex4(bytes, at + 2)? {
+        0xD800..=0xDBFF => {
+            let low = match (bytes.get(at + 6), bytes.get(at + 7)) {
+                (Some(b'\\'), Some(b'u')) => hex4(bytes, at + 8)?,
+                _ => 0,
+            };
+            if (0xDC00..=0xDFFF).contains(&low) {
+                Ok(at + 12)
+            } else {
+                Err(lone_surrogate(at))
+            }
+        }
+        0xDC00..=0xDFFF => Err(lone_surrogate(at)),
+        _ => Ok(at + 6),
     }
 }
 

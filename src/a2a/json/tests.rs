@@ -1,3 +1,6 @@
+//! The strict JSON reader against the grammar of RFC 8259, each limit at its bound and one past it, and `serde_json` as the
+//! second opinion on generated documents.
+
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
@@ -20,6 +23,11 @@ fn check(body: impl AsRef<[u8]>, expected: Result<(), (ErrorKind, usize)>) {
             kind: ErrorKind::DuplicateName,
             ..
         }) => Ok(()),
+        // Minded only where it is read.
+        Err(Error {
+            kind: ErrorKind::InvalidUtf8,
+            ..
+        }) => return,
         other => other,
     };
     assert_eq!(walk::<false>(body, Limits::default()), lenient, "{shown}");
@@ -140,10 +148,19 @@ fn invalid_utf8_is_refused_anywhere() {
         (b"\"\xc0\xaf\"", 1),
         (b"\"\xed\xa0\x80\"", 1),
         (b"\"\xf4\x90\x80\x80\"", 1),
-        (b"{}\xff", 2),
     ] {
         refuse(body, ErrorKind::InvalidUtf8, at);
+        let read = Lenient::new(body, Limits::default()).unwrap().raw();
+        assert_eq!(
+            read.unwrap_err(),
+            Error {
+                kind: ErrorKind::InvalidUtf8,
+                at
+            }
+        );
     }
+    let behind = walk::<true>(b"{}\xff", Limits::default());
+    assert_eq!(behind.unwrap_err().kind, ErrorKind::InvalidUtf8);
 }
 
 #[test]
@@ -399,6 +416,25 @@ proptest! {
         prop_assert_eq!(walk::<false>(body.as_bytes(), Limits::default()), Ok(()));
     }
 
+    /// Wherever a value begins, a leap ends where a checking walk does.
+    #[test]
+    fn leaps_end_where_walks_end(document in documents(), pretty: bool, shift in 0_usize..130) {
+        let text = if pretty { format!("{document:#}") } else { document.to_string() };
+        let body = format!("[{}{text} ,{text},{{}}]]}}", " ".repeat(shift));
+        let mut walk = Lenient::new(body.as_bytes(), Limits::default()).unwrap();
+        walk.array(|cursor| {
+            let start = cursor.at();
+            cursor.skip()?;
+            let mut leap = Lenient::new(&body.as_bytes()[start..], Limits::default()).unwrap();
+            leap.leap()?;
+            assert_eq!(start + leap.at(), cursor.at(), "{body}");
+            Ok::<_, Error>(())
+        }).unwrap();
+        let cut = body.rfind("]]").unwrap();
+        prop_assert_eq!(scan::leap(body.as_bytes(), 0).unwrap(), cut + 1);
+        prop_assert_eq!(scan::leap(&body.as_bytes()[..cut], 0).unwrap_err().at, cut);
+    }
+
     /// One byte replaced, removed or added: what passes is what serde_json takes, numbers out of its range excepted.
     #[test]
     fn damaged_documents_pass_as_they_do_elsewhere(
@@ -418,7 +454,8 @@ proptest! {
         let ours = walk::<false>(&body, Limits::default());
         let out_of_range = theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range"));
         if !out_of_range {
-            prop_assert_eq!(ours.is_ok(), theirs.is_ok(), "{:?} {:?} {}", ours, theirs, String::from_utf8_lossy(&body));
+            let is_text = std::str::from_utf8(&body).is_ok();
+            prop_assert_eq!(ours.is_ok() && is_text, theirs.is_ok(), "{:?} {:?} {}", ours, theirs, String::from_utf8_lossy(&body));
         }
         if walk::<true>(&body, Limits::default()).is_ok() {
             prop_assert!(ours.is_ok());

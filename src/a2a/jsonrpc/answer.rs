@@ -121,7 +121,7 @@ pub fn read_answer(
                 answer.has_result = true;
                 result(cursor, generation, operation, &mut answer)?;
             }
-            _ => cursor.skip()?,
+            _ => cursor.leap()?,
         }
         Ok::<_, AnswerError>(())
     })?;
@@ -143,12 +143,12 @@ fn once(first: bool, cursor: &Lenient<'_>) -> Result<(), json::Error> {
 fn error_code(cursor: &mut Lenient<'_>) -> Result<Option<i64>, AnswerError> {
     match cursor.kind() {
         Kind::Null => {
-            cursor.skip()?;
+            cursor.leap()?;
             return Ok(None);
         }
         Kind::Object => {}
         Kind::Array | Kind::Text | Kind::Number | Kind::Bool | Kind::Nothing => {
-            cursor.skip()?;
+            cursor.leap()?;
             return Ok(Some(0));
         }
     }
@@ -159,7 +159,7 @@ fn error_code(cursor: &mut Lenient<'_>) -> Result<Option<i64>, AnswerError> {
             code = Some(cursor.raw()?.parse().unwrap_or(0));
             Ok(())
         } else {
-            cursor.skip().map_err(AnswerError::from)
+            cursor.leap().map_err(AnswerError::from)
         }
     })?;
     Ok(Some(code.unwrap_or(0)))
@@ -173,7 +173,7 @@ fn result<'a>(
     answer: &mut Answer<'a>,
 ) -> Result<(), AnswerError> {
     if cursor.kind() != Kind::Object {
-        return Ok(cursor.skip()?);
+        return Ok(cursor.leap()?);
     }
     match (operation, generation) {
         (Operation::Send | Operation::Stream | Operation::Subscribe, Generation::V1_0) => wrapped(cursor, answer),
@@ -190,7 +190,7 @@ fn result<'a>(
             | Operation::PushDelete
             | Operation::ExtendedCard,
             _,
-        ) => Ok(cursor.skip()?),
+        ) => Ok(cursor.leap()?),
     }
 }
 
@@ -202,10 +202,10 @@ fn wrapped<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), 
             "message" => Variant::Message,
             "statusUpdate" | "status_update" => Variant::Status,
             "artifactUpdate" | "artifact_update" => Variant::Artifact,
-            _ => return Ok(cursor.skip()?),
+            _ => return Ok(cursor.leap()?),
         };
         if cursor.kind() != Kind::Object {
-            return Ok(cursor.skip()?);
+            return Ok(cursor.leap()?);
         }
         once(answer.revealed.is_empty(), cursor)?;
         let item = Item::read(cursor)?;
@@ -217,11 +217,11 @@ fn wrapped<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), 
 fn page<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), AnswerError> {
     cursor.object(|cursor, name| {
         if name != *"tasks" || cursor.kind() != Kind::Array {
-            return Ok(cursor.skip()?);
+            return Ok(cursor.leap()?);
         }
         cursor.array(|cursor| {
             if cursor.kind() != Kind::Object {
-                return Ok(cursor.skip()?);
+                return Ok(cursor.leap()?);
             }
             let item = Item::read(cursor)?;
             reveal(answer, item.revealed(Some(Variant::Task))?, cursor.at())
@@ -284,7 +284,7 @@ impl<'a> Item<'a> {
                     item.has_status = true;
                     item.state = state(cursor)?;
                 }
-                _ => cursor.skip()?,
+                _ => cursor.leap()?,
             }
             Ok::<_, json::Error>(())
         })?;
@@ -342,13 +342,13 @@ impl<'a> Member<'a> {
 /// `status.state`, in the spelling of either generation.
 fn state(cursor: &mut Lenient<'_>) -> Result<Option<TaskState>, json::Error> {
     if cursor.kind() != Kind::Object {
-        cursor.skip()?;
+        cursor.leap()?;
         return Ok(None);
     }
     let mut state = None;
     cursor.object(|cursor, name| {
         if name != *"state" {
-            return cursor.skip();
+            return cursor.leap();
         }
         once(state.is_none(), cursor)?;
         state = Some(match cursor.value()? {

@@ -1,3 +1,5 @@
+//! Event streams cut at every byte give the same events; an event has a limit, and what is held is bounded.
+
 use super::*;
 
 /// An event as it can be kept: its name and data, `None` when too large.

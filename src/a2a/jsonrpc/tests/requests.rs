@@ -1,3 +1,5 @@
+//! Which calls are read from request bodies, where their ids stand, and what is refused with which id.
+
 use bytes::Bytes;
 
 use crate::a2a::Generation::V0_3;
