@@ -1,7 +1,8 @@
 //! The only place that spawns: jobs that shutdown waits for.
 //!
 //! Two kinds. A *job* does work that a caller waits for (connections, streams, answers being finished); drain waits for
-//! it. A *service* runs for as long as the process (refreshers, writers); it is told to stop and then waited for.
+//! it. A *service* runs for as long as the process (refreshers, writers); it is told to stop and then waited for. What
+//! stands *aside* is neither: it ends with what it works for.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -50,6 +51,15 @@ impl Drain {
                 () = service => {}
             }
         });
+    }
+
+    /// Work that nobody waits for, because it ends with what it works for: an open connection to an agent.
+    pub fn aside<F>(&self, work: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        #[expect(clippy::disallowed_methods, reason = "shutdown need not wait for it")]
+        tokio::spawn(work);
     }
 
     pub fn is_draining(&self) -> bool {

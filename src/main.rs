@@ -53,7 +53,7 @@ enum Command {
         /// Where to listen with --agent.
         #[arg(long, value_name = "ADDR", requires = "agent")]
         listen: Option<SocketAddr>,
-        /// Where operators ask, with --agent.
+        /// Where health and metrics are served with --agent [default: 127.0.0.1:9901].
         #[arg(long, value_name = "ADDR", requires = "agent")]
         admin: Option<SocketAddr>,
     },
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
             listen,
             admin,
         } => {
-            let loaded = match (config, listen.map(settled).transpose()) {
+            let loaded = match (config, listen.map(listener::settled).transpose()) {
                 (Some(path), _) => config::load(&path, &Environment::process()),
                 (None, Ok(listen)) => config::from_agents(&agent, listen, admin),
                 (None, Err(error)) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
@@ -128,10 +128,11 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Demo { listen, admin } => with_runtime(None, async move {
-            let (listen, admin) = match settled(listen).and_then(|listen| Ok((listen, settled(admin)?))) {
-                Ok(addresses) => addresses,
-                Err(error) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
-            };
+            let (listen, admin) =
+                match listener::settled(listen).and_then(|listen| Ok((listen, listener::settled(admin)?))) {
+                    Ok(addresses) => addresses,
+                    Err(error) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
+                };
             let agents = match demo::Agents::start().await {
                 Ok(agents) => agents,
                 Err(error) => return fail(UNAVAILABLE, &format!("the demo agents cannot listen: {error}")),
@@ -150,25 +151,22 @@ fn main() -> ExitCode {
     }
 }
 
-/// The address with a free port instead of port 0: the published card, and the guide of the demo, name it before it is bound.
-fn settled(address: SocketAddr) -> std::io::Result<SocketAddr> {
-    match address.port() {
-        0 => std::net::TcpListener::bind(address)?.local_addr(),
-        _ => Ok(address),
-    }
-}
-
 fn run(config: Config, guide: Option<String>) -> ExitCode {
     with_runtime(config.workers, serve(config, guide))
 }
 
 fn with_runtime(workers: Option<usize>, work: impl Future<Output = ExitCode>) -> ExitCode {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.enable_all();
-    if let Some(workers) = workers {
-        builder.worker_threads(workers);
-    }
-    match builder.build() {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let mut builder = match workers.unwrap_or_else(cores) {
+        // Nobody to share the work with: this thread does it all, without the cost of sharing.
+        0 | 1 => tokio::runtime::Builder::new_current_thread(),
+        workers => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(workers);
+            builder
+        }
+    };
+    match builder.enable_all().build() {
         Ok(runtime) => {
             let code = runtime.block_on(work);
             runtime.shutdown_timeout(Duration::from_secs(1));

@@ -121,7 +121,7 @@ impl Pipeline {
                 agent,
                 place: Place::Card,
             }) => self.card(agent, &parts, held),
-            Ok(route) => match self.call(route, client, &downstream, &parts, body, &mut held).await {
+            Ok(route) => match self.call(route, client, &downstream, parts, body, &mut held).await {
                 Ok(answered) => Ok(answered.into_response(held)),
                 Err(reject) => Err((reject, held)),
             },
@@ -154,13 +154,13 @@ impl Pipeline {
         route: RouteMatch,
         client: IpAddr,
         downstream: &Downstream,
-        parts: &request::Parts,
+        parts: request::Parts,
         body: Incoming,
         held: &mut Held,
     ) -> Result<Answered, Reject> {
         let agent = self.agent(route)?;
         let enforced = agent.in_service()?;
-        let principal = authenticate::identify(&enforced.requirement, &downstream.peer, parts)
+        let principal = authenticate::identify(&enforced.requirement, &downstream.peer, &parts)
             .await
             .inspect_err(|error| held.record.detail = Some(error.as_str()))
             .map_err(|error| Reject::from(&error))?;
@@ -172,9 +172,9 @@ impl Pipeline {
             .map_err(|limited| Reject::from(&limited))?;
         let slot = held.slot.insert(slot);
 
-        let asked = hygiene::asked_version(parts)?;
+        let asked = hygiene::asked_version(&parts)?;
         let bounds = self.bounds(agent);
-        let (call, bytes) = parse::read(&admitted, parts, body, bounds).await.map_err(|error| {
+        let (call, bytes) = parse::read(&admitted, &parts, body, bounds).await.map_err(|error| {
             if let parse::Error::Request(error) = &error {
                 held.record.detail = Some(error.kind.as_str());
             }
@@ -237,12 +237,13 @@ impl Pipeline {
         agent: &Agent,
         downstream: &Downstream,
         client: IpAddr,
-        parts: &request::Parts,
+        parts: request::Parts,
         version: Option<&str>,
         record: &Record,
         body: Bytes,
     ) -> Outgoing {
         let places = (!agent.forward_credentials).then(|| self.verifiers.places());
+        let host = parts.headers.get(header::HOST).cloned();
         let mut outgoing = upstream::outgoing(parts, places, body);
         let headers = &mut outgoing.headers;
         if let Some(version) = version {
@@ -254,11 +255,11 @@ impl Pipeline {
         } else {
             hygiene::value(&client.to_string())
         };
-        headers.insert("x-forwarded-for", address);
+        headers.insert(hygiene::X_FORWARDED_FOR, address);
         let scheme = if downstream.peer.secure { "https" } else { "http" };
-        headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
-        if let Some(host) = parts.headers.get(header::HOST) {
-            headers.insert("x-forwarded-host", host.clone());
+        headers.insert(hygiene::X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
+        if let Some(host) = host {
+            headers.insert(hygiene::X_FORWARDED_HOST, host);
         }
         outgoing
     }
@@ -404,7 +405,7 @@ enum Content {
 impl Answered {
     fn into_response(self, mut held: Held) -> Response<Body> {
         let streams = matches!(self.content, Content::Stream(_));
-        let (status, headers) = answer::head(&self.parts, streams);
+        let (status, headers) = answer::head(self.parts, streams);
         held.record.status = status.as_u16();
         let request_id = held.record.id.header();
         let body = match self.content {

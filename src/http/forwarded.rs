@@ -8,6 +8,8 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use ipnet::IpNet;
 
+use super::hygiene;
+
 /// The caller's address as seen through `trusted` proxies.
 pub fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(&address));
@@ -16,7 +18,7 @@ pub fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
         return peer;
     }
     let hops: Vec<&str> = headers
-        .get_all("x-forwarded-for")
+        .get_all(hygiene::X_FORWARDED_FOR)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))

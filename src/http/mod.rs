@@ -12,3 +12,4 @@ pub mod panic;
 pub mod serve;
 #[cfg(test)]
 mod tests;
+mod woken;

@@ -7,9 +7,10 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
+use futures_util::future::CatchUnwind;
 use http::Response;
 use tower::{Layer, Service};
 
@@ -45,30 +46,46 @@ pub struct Caught<S, A> {
 impl<S, A, R, B> Service<R> for Caught<S, A>
 where
     S: Service<R, Response = Response<B>>,
-    S::Future: Send + 'static,
-    S::Error: Send + 'static,
-    A: Fn() -> Response<B> + Clone + Send + 'static,
-    B: Send + 'static,
+    A: Fn() -> Response<B> + Clone,
 {
     type Response = Response<B>;
     type Error = S::Error;
-    /// Boxed, so that what a request needed on its way is given back while its answer streams.
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, S::Error>> + Send>>;
+    type Future = Answering<S::Future, A>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let answer = self.answer.clone();
-        let call = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
-        Box::pin(async move {
-            match call.await {
-                Ok(answered) => answered,
-                Err(panic) => {
-                    tracing::error!(panic = text(&*panic), "a request panicked; please report this");
-                    Ok(answer())
-                }
+        Answering {
+            call: AssertUnwindSafe(self.inner.call(request)).catch_unwind(),
+            answer: self.answer.clone(),
+        }
+    }
+}
+
+pin_project_lite::pin_project! {
+    pub struct Answering<F, A> {
+        #[pin]
+        call: CatchUnwind<AssertUnwindSafe<F>>,
+        answer: A,
+    }
+}
+
+impl<F, A, B, E> Future for Answering<F, A>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    A: Fn() -> Response<B>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        Poll::Ready(match ready!(this.call.poll(cx)) {
+            Ok(answered) => answered,
+            Err(panic) => {
+                tracing::error!(panic = text(&*panic), "a request panicked; please report this");
+                Ok((this.answer)())
             }
         })
     }

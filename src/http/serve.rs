@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::framing::{self, Guard, Refusal};
+use super::woken::Woken;
 use crate::config::Limits;
 use crate::drain::Drain;
 
@@ -58,8 +59,11 @@ impl Settings {
             .timer(TokioTimer::new())
             // `framing` bounds the head and its time; hyper's own bounds stand behind it.
             .header_read_timeout(None)
-            .half_close(false)
-            .max_headers(limits.header_fields + 1);
+            .half_close(false);
+        // Up to its own 100 hyper keeps the fields of a head on the stack, past it on the heap.
+        if limits.header_fields > 100 {
+            http1.max_headers(limits.header_fields + 1);
+        }
         // `max_buf_size` stays hyper's: the guard bounds the head, and a smaller buffer cuts a 64 KiB body in two reads.
         let mut http2 = hyper::server::conn::http2::Builder::new(drain.clone());
         http2
@@ -158,11 +162,22 @@ impl Settings {
         let mut deadline = pin!(self.drain.deadline());
         let (mut drained, mut told) = (false, false);
         loop {
-            tokio::select! {
+            let event = Woken::new(async {
+                tokio::select! {
+                    biased;
+                    () = idle.as_mut() => Event::Idle,
+                    () = draining.as_mut(), if !drained => Event::Drain,
+                    () = deadline.as_mut() => Event::Deadline,
+                }
+            });
+            let event = tokio::select! {
                 biased;
                 // An error here is the caller's: a reset, a broken frame. Requests have recorded themselves.
                 _ended = conn.as_mut() => return,
-                () = idle.as_mut() => match activity.idle_for(self.keep_alive) {
+                event = event => event,
+            };
+            match event {
+                Event::Idle => match activity.idle_for(self.keep_alive) {
                     // hyper would wait for a first request even now.
                     _ if drained && !activity.is_used() => return,
                     Err(left) => idle.as_mut().reset(Instant::now() + left),
@@ -174,14 +189,14 @@ impl Settings {
                         idle.as_mut().reset(Instant::now() + self.keep_alive);
                     }
                 },
-                () = draining.as_mut(), if !drained => {
+                Event::Drain => {
                     shut(conn.as_mut());
                     drained = true;
                     if !activity.is_used() {
                         idle.as_mut().reset(Instant::now() + LAST_WORDS);
                     }
                 }
-                () = deadline.as_mut() => {
+                Event::Deadline => {
                     // The bodies see the same deadline and end as broken; give the connection time to say so.
                     let _late = tokio::time::timeout(LAST_WORDS, conn.as_mut()).await;
                     return;
@@ -189,6 +204,13 @@ impl Settings {
             }
         }
     }
+}
+
+/// What happens to a connection beside its traffic.
+enum Event {
+    Idle,
+    Drain,
+    Deadline,
 }
 
 /// Reads until the bytes are, or cannot become, the HTTP/2 preface.

@@ -28,6 +28,15 @@ const BACKLOG: i32 = 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// The address with a free port instead of port 0, for those who must name it before it is bound: a published card, the
+/// guide of the demo. Another process may take the port in between; binding it then fails.
+pub fn settled(address: SocketAddr) -> io::Result<SocketAddr> {
+    match address.port() {
+        0 => std::net::TcpListener::bind(address)?.local_addr(),
+        _ => Ok(address),
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("listener {name} cannot listen on {address}{}", hint(source))]

@@ -44,6 +44,8 @@ pub struct EventStream {
     first_seen: bool,
     saw_error: bool,
     ended: Option<Result<(), Outcome>>,
+    /// The caller's connection took bytes and may not have sent them yet.
+    unsent: bool,
     idle: Option<Idle>,
     deadline: Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -81,6 +83,7 @@ impl EventStream {
             first_seen: false,
             saw_error: false,
             ended: None,
+            unsent: false,
             idle: settings.idle.map(|most| Idle {
                 most,
                 sleep: Box::pin(tokio::time::sleep(most)),
@@ -100,6 +103,18 @@ impl EventStream {
 
     /// The next bytes for the caller; an error is an end that must not look like one.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Option<Result<Bytes, Outcome>>> {
+        let next = self.poll_next(cx, record);
+        let unsent = std::mem::replace(&mut self.unsent, matches!(next, Poll::Ready(Some(Ok(_)))));
+        if unsent && let Poll::Ready(Some(Err(outcome))) = next {
+            // hyper drops what it has not sent when a body fails; asked to come back, it sends first.
+            self.ended = Some(Err(outcome));
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        next
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Option<Result<Bytes, Outcome>>> {
         let mut ready = Burst::default();
         while self.ended.is_none() && ready.size < BURST_BYTES {
             match Pin::new(&mut self.body).poll_frame(cx) {

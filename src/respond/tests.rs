@@ -1,1 +1,91 @@
+//! The table of rejections as a whole, and what the head of an agent's answer is taken for.
 
+use std::collections::BTreeSet;
+
+use http::{Response, StatusCode, response};
+
+use super::answer::{check_head, is_stream};
+use super::reject::{code, retry_after, status, text};
+use crate::observe::{Fault, Reason};
+
+#[test]
+fn codes_tell_what_the_protocol_defines_from_what_is_ours() {
+    for &reason in Reason::ALL {
+        let (status, code) = (i64::from(status(reason).as_u16()), code(reason));
+        let of_json_rpc = (-32700..=-32600).contains(&code);
+        let of_a2a = (-32009..=-32001).contains(&code);
+        assert!(
+            of_json_rpc || of_a2a || code == -31000 - status,
+            "{reason:?}: {code} with {status}"
+        );
+    }
+}
+
+#[test]
+fn statuses_agree_with_whose_fault_it_is() {
+    for &reason in Reason::ALL {
+        let status = status(reason);
+        let agrees = match reason.fault() {
+            Fault::Downstream => status == StatusCode::OK || status.is_client_error(),
+            Fault::Upstream => matches!(status.as_u16(), 502..=504),
+            Fault::Internal => status == StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        assert!(agrees, "{reason:?}: {status}");
+    }
+}
+
+#[test]
+fn another_try_is_offered_where_time_mends_it() {
+    for &reason in Reason::ALL {
+        if retry_after(reason).is_some() {
+            assert!(matches!(status(reason).as_u16(), 429 | 502 | 503), "{reason:?}");
+        }
+    }
+}
+
+#[test]
+fn each_reason_has_a_text_of_its_own() {
+    let texts: BTreeSet<&str> = Reason::ALL.iter().map(|&reason| text(reason)).collect();
+    assert_eq!(texts.len(), Reason::ALL.len(), "{texts:?}");
+}
+
+fn head(status: u16, content_type: Option<&str>) -> response::Parts {
+    let mut answer = Response::builder().status(status);
+    if let Some(content_type) = content_type {
+        answer = answer.header("content-type", content_type);
+    }
+    answer.body(()).unwrap().into_parts().0
+}
+
+#[test]
+fn heads_that_end_a_call_are_known() {
+    let check = |status: u16, expected: Result<(), Reason>| {
+        assert_eq!(check_head(&head(status, None)), expected, "{status}");
+    };
+    check(200, Ok(()));
+    check(400, Ok(()));
+    check(404, Ok(()));
+    check(500, Ok(()));
+    check(401, Err(Reason::UpstreamRefused));
+    check(403, Err(Reason::UpstreamRefused));
+    check(407, Err(Reason::UpstreamRefused));
+    check(101, Err(Reason::UpstreamBadAnswer));
+    check(307, Err(Reason::UpstreamBadAnswer));
+}
+
+#[test]
+fn event_streams_are_known_by_their_type() {
+    let check = |status: u16, content_type: Option<&str>, expected: bool| {
+        assert_eq!(
+            is_stream(&head(status, content_type)),
+            expected,
+            "{status} {content_type:?}"
+        );
+    };
+    check(200, Some("text/event-stream"), true);
+    check(200, Some("Text/Event-Stream ; charset=utf-8"), true);
+    check(200, Some("application/json"), false);
+    check(200, Some("text/event-streams"), false);
+    check(200, None, false);
+    check(500, Some("text/event-stream"), false);
+}

@@ -147,7 +147,7 @@ impl Pool {
                 .handshake(io)
                 .await
                 .map_err(|source| failed(connect::Error::Http(source)))?;
-            self.drain.service(async move {
+            self.drain.aside(async move {
                 let _ended = conn.await;
             });
             let shared = Arc::new(Multiplexed {
@@ -174,7 +174,7 @@ impl Pool {
             .await
             .map_err(|source| failed(connect::Error::Http(source)))?;
         // Errors reach whoever waits for an answer on this connection.
-        self.drain.service(async move {
+        self.drain.aside(async move {
             let _ended = conn.await;
         });
         Ok(self.lease_http1(sender, place, class, false))

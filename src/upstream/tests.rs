@@ -1,1 +1,79 @@
+//! What is sent to an agent: the target, the gateway's own credential, the caller's head without its credentials.
 
+use super::*;
+use crate::config::Secret;
+
+#[test]
+fn the_query_of_the_caller_stands_behind_the_endpoints_own() {
+    let check = |endpoint: &'static str, query: Option<&str>, expected: &str| {
+        let joined = target(&Uri::from_static(endpoint), query);
+        assert_eq!(joined.to_string(), expected, "{endpoint} {query:?}");
+    };
+    check("http://a:1/rpc", None, "http://a:1/rpc");
+    check("http://a:1/rpc", Some("x=1"), "http://a:1/rpc?x=1");
+    check("http://a:1/rpc?k=v", None, "http://a:1/rpc?k=v");
+    check("http://a:1/rpc?k=v", Some("x=1&y"), "http://a:1/rpc?k=v&x=1&y");
+    check("http://a:1/", Some("not a query"), "http://a:1/");
+}
+
+#[test]
+fn the_own_credential_is_sensitive_and_clean() {
+    let check = |given: UpstreamCredential, name: &str, value: &str| {
+        let (sent_name, sent) = credential(Some(&given), "agents[0].upstream").unwrap().unwrap();
+        assert_eq!((sent_name.as_str(), sent.to_str().unwrap()), (name, value));
+        assert!(sent.is_sensitive(), "{name} must not be shown by Debug");
+    };
+    check(
+        UpstreamCredential::Bearer(secret("t0ken")),
+        "authorization",
+        "Bearer t0ken",
+    );
+    let basic = UpstreamCredential::Basic {
+        username: "ann".to_owned(),
+        password: secret("pa:ss"),
+    };
+    check(basic, "authorization", "Basic YW5uOnBhOnNz");
+    let header = |value: &str| UpstreamCredential::Header {
+        name: header::HeaderName::from_static("x-key"),
+        value: secret(value),
+    };
+    check(header("k"), "x-key", "k");
+
+    let problem = credential(Some(&header("k\r\nx-evil: 1")), "agents[0].upstream").unwrap_err();
+    assert_eq!(problem.key, "agents[0].upstream.credential");
+    assert!(!problem.to_string().contains("evil"), "{problem}");
+    assert!(credential(None, "agents[0].upstream").unwrap().is_none());
+}
+
+fn secret(text: &str) -> Secret<String> {
+    Secret::new(text.to_owned())
+}
+
+#[test]
+fn credentials_of_callers_go_on_only_where_nothing_strips_them() {
+    let (parts, ()) = Request::post("/?key=s&A2A-Version=1.0&x=1")
+        .header("authorization", "Bearer s")
+        .header("x-key", "s")
+        .header("x-trace", "1")
+        .header("connection", "x-hop")
+        .header("x-hop", "1")
+        .body(())
+        .unwrap()
+        .into_parts();
+    let places = CredentialPlaces {
+        headers: vec![header::HeaderName::from_static("x-key")],
+        query: vec!["key".to_owned()],
+        ..CredentialPlaces::default()
+    };
+    let names = |outgoing: &Outgoing| {
+        let mut names: Vec<String> = outgoing.headers.keys().map(ToString::to_string).collect();
+        names.sort();
+        names
+    };
+    let stripped = outgoing(parts.clone(), Some(&places), Bytes::new());
+    assert_eq!(names(&stripped), ["x-trace"]);
+    assert_eq!(stripped.query.as_deref(), Some("x=1"));
+    let whole = outgoing(parts, None, Bytes::new());
+    assert_eq!(names(&whole), ["authorization", "x-key", "x-trace"]);
+    assert_eq!(whole.query.as_deref(), Some("key=s&x=1"));
+}
