@@ -1,3 +1,5 @@
+//! Which generations are permitted: by the agent's, the caller's header and the method's name.
+
 use super::*;
 use crate::a2a::{Operation, RpcId};
 use crate::route::{AgentIndex, Place};

@@ -1,3 +1,5 @@
+//! The choice among endpoints by in-flight counts; no sockets.
+
 use super::*;
 
 fn endpoints(count: usize, balance: Balance) -> Endpoints {

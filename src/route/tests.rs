@@ -1,3 +1,5 @@
+//! Paths and hosts against tables of routes.
+
 use super::*;
 
 fn routes(paths: &[&str], hosts: &[&str]) -> Routes {

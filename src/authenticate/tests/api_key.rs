@@ -1,3 +1,5 @@
+//! API keys in each place and from each source, and reloads of key files.
+
 use super::*;
 
 fn at(place: ApiKeyPlace, name: &str) -> Verifiers {

@@ -1,3 +1,5 @@
+//! Users and their passwords, what is remembered of a check, and files that are wrong.
+
 use argon2::{Algorithm, Argon2, CustomizedPasswordHasher, Params, Version};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

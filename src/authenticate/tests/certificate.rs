@@ -1,3 +1,5 @@
+//! Rules about verified client certificates, and the last second of one.
+
 use super::*;
 use crate::config::CertificateRule;
 

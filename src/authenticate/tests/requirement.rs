@@ -1,3 +1,5 @@
+//! Alternatives of schemes together: who the principal is, which scopes count, what a refused caller is asked for.
+
 use super::*;
 use crate::config::CertificateRule;
 
