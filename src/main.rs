@@ -56,6 +56,9 @@ enum Command {
         /// Where health and metrics are served with --agent [default: 127.0.0.1:9901].
         #[arg(long, value_name = "ADDR", requires = "agent")]
         admin: Option<SocketAddr>,
+        /// Open a damaged task store all the same, with every record that is whole; the damaged files are kept beside it.
+        #[arg(long)]
+        recover: bool,
     },
     /// Check a configuration file and everything that it names; report every problem.
     #[command(after_help = "Example:\n  a2a-gateway check --config gateway.yaml")]
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
             agent,
             listen,
             admin,
+            recover,
         } => {
             let loaded = match (config, listen.map(listener::settled).transpose()) {
                 (Some(path), _) => config::load(&path, &Environment::process()),
@@ -103,7 +107,7 @@ fn main() -> ExitCode {
                 (None, Err(error)) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
             };
             match loaded {
-                Ok(config) => run(config, None),
+                Ok(config) => with_runtime(config.workers, serve(config, None, recover)),
                 Err(problems) => invalid(&problems),
             }
         }
@@ -143,16 +147,12 @@ fn main() -> ExitCode {
                 Err(problems) => return invalid(&problems),
             };
             let guide = demo::guide(&format!("http://{listen}"), &admin.to_string());
-            let code = serve(config, Some(guide)).await;
+            let code = serve(config, Some(guide), false).await;
             agents.stop().await;
             code
         }),
         Command::Health { admin, ready } => health(admin, if ready { "/ready" } else { "/health" }),
     }
-}
-
-fn run(config: Config, guide: Option<String>) -> ExitCode {
-    with_runtime(config.workers, serve(config, guide))
 }
 
 fn with_runtime(workers: Option<usize>, work: impl Future<Output = ExitCode>) -> ExitCode {
@@ -176,7 +176,7 @@ fn with_runtime(workers: Option<usize>, work: impl Future<Output = ExitCode>) ->
     }
 }
 
-async fn serve(config: Config, guide: Option<String>) -> ExitCode {
+async fn serve(config: Config, guide: Option<String>, recover: bool) -> ExitCode {
     start_log(&config);
     if let Err(error) = listener::raise_descriptor_limit() {
         tracing::warn!(%error, "the limit on open files cannot be raised");
@@ -189,7 +189,7 @@ async fn serve(config: Config, guide: Option<String>) -> ExitCode {
         return fail(INTERNAL, "signals cannot be received");
     };
     let bound = match prepared {
-        Ok(Ok(prepared)) => bind(prepared).await,
+        Ok(Ok(prepared)) => bind(prepared.recovering(recover)).await,
         Ok(Err(error)) => Err(error),
         Err(panicked) => return fail(INTERNAL, &panicked.to_string()),
     };

@@ -53,6 +53,7 @@ pub struct Prepared {
     verifiers: Verifiers,
     acceptors: Vec<Option<Arc<tls::Acceptor>>>,
     agents: Vec<agents::Built>,
+    recover: bool,
 }
 
 /// Reads the files that the configuration names. Blocking.
@@ -106,12 +107,20 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
             verifiers,
             acceptors,
             agents: built,
+            recover: false,
         }),
         _ => Err(Error::Config(problems)),
     }
 }
 
 impl Prepared {
+    /// A damaged task store is opened all the same, with every record that is whole.
+    #[must_use]
+    pub fn recovering(mut self, recover: bool) -> Self {
+        self.recover = recover;
+        self
+    }
+
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -127,11 +136,17 @@ impl Prepared {
             verifiers,
             acceptors,
             agents,
+            recover,
         } = self;
         let state = config.state.clone();
         let store_clock = clock.clone();
         // Replaying a large journal takes seconds: not on a worker.
-        let opened = tokio::task::spawn_blocking(move || Affinity::open(&state, store_clock)).await;
+        let open = if recover {
+            Affinity::open_recovering
+        } else {
+            Affinity::open
+        };
+        let opened = tokio::task::spawn_blocking(move || open(&state, store_clock)).await;
         let affinity = match opened {
             Ok(opened) => Arc::new(opened.map_err(Error::Store)?),
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),

@@ -80,12 +80,12 @@ pub enum Error {
         source: io::Error,
     },
     #[error(
-        "{path} is damaged at byte {offset}; check the disk, then restore the folder from a backup or start with recovery, \
-         which keeps every whole record"
+        "{path} is damaged at byte {offset}; check the disk, then restore the folder from a backup or start once with \
+         --recover, which keeps every whole record"
     )]
     Corrupt { path: PathBuf, offset: u64 },
     #[error(
-        "{path} is missing; restore the folder from a backup or start with recovery, which keeps every whole record"
+        "{path} is missing; restore the folder from a backup or start once with --recover, which keeps every whole record"
     )]
     Missing { path: PathBuf },
     #[error(

@@ -200,6 +200,44 @@ async fn a_store_in_use_ends_with_74_and_the_first_gateway_goes_on() {
 }
 
 #[tokio::test]
+async fn a_damaged_store_ends_with_74_and_opens_with_recover() {
+    let agent = Agent::start(agent::tasks(|| format!("task-{:064}", 1))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let yaml = config_of(&[agent.address], "", "").replace("store: memory", "store: embedded, path: state");
+    let path = file(&folder, &yaml);
+    let mut first = Program::gateway(["run", "--config", text(&path)]);
+    let (public, admin) = first.addresses().await;
+    ready(admin).await;
+    assert_eq!(post(public, "/agent", &send("1", "x")).await.status, 200);
+    assert_eq!(first.terminate().await.code, Some(0));
+    damage(&folder.path().join("state"));
+    let ended = run(&["run", "--config", text(&path)]).await;
+    assert_eq!(ended.code, Some(74), "{}", ended.stderr);
+    assert!(ended.stderr.contains("--recover"), "{}", ended.stderr);
+    let mut again = Program::gateway(["run", "--config", text(&path), "--recover"]);
+    again.addresses().await;
+    assert_eq!(again.terminate().await.code, Some(0));
+    let mut next = Program::gateway(["run", "--config", text(&path)]);
+    next.addresses().await;
+    assert_eq!(next.terminate().await.code, Some(0), "what was recovered is whole");
+}
+
+/// Turns the first bytes of every file of the store around.
+fn damage(folder: &std::path::Path) {
+    let mut damaged = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes.iter_mut().take(4).for_each(|byte| *byte ^= 0xFF);
+            std::fs::write(&path, bytes).unwrap();
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 0, "the store has no files");
+}
+
+#[tokio::test]
 async fn an_agent_is_served_without_a_file() {
     let agent = Agent::start(agent::tasks(|| "t".to_owned())).await;
     let url = format!("http://{}/", agent.address);
