@@ -240,7 +240,7 @@ impl<'a> Line<'a> {
             out.push(b'=');
             match value.as_str().filter(|text| is_plain(text)) {
                 Some(plain) => out.extend_from_slice(plain.as_bytes()),
-                None => out.extend_from_slice(value.to_string().as_bytes()),
+                None => push_ascii(out, &value.to_string()),
             }
         }
         out.push(b'\n');
@@ -263,6 +263,19 @@ fn is_plain(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'='))
+}
+
+/// Terminals and log viewers obey some of what is beyond ASCII: other line ends, changes of direction.
+fn push_ascii(out: &mut Vec<u8>, json: &str) {
+    for character in json.chars() {
+        if character.is_ascii() {
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                out.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
+            }
+        }
+    }
 }
 
 fn shortened(text: &str) -> &str {

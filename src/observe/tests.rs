@@ -107,6 +107,7 @@ fn what_callers_compose_cannot_forge_a_line() {
     assert_eq!(text.matches('\n').count(), 1, "{text}");
     assert!(text.contains(r#" principal="ann\noutcome=ok \"x\"" "#), "{text}");
     assert!(text.contains(" method=other "), "{text}");
+    assert!(text.is_ascii() && text.contains(r" task="), "{text}");
     let (_, json) = recorded(LogFormat::Json, fill);
     assert_eq!(json.matches('\n').count(), 1, "{json}");
     let line: serde_json::Value = serde_json::from_str(&json).unwrap();
