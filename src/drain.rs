@@ -88,7 +88,7 @@ impl Drain {
     {
         Finishing {
             work: Some(Box::pin(work)),
-            drain: self.clone(),
+            jobs: self.jobs.clone(),
         }
     }
 
@@ -128,7 +128,7 @@ where
     F: Future + Send + 'static,
 {
     work: Option<Pin<Box<F>>>,
-    drain: Drain,
+    jobs: TaskTracker,
 }
 
 impl<F> Future for Finishing<F>
@@ -153,7 +153,7 @@ where
 {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            self.drain.job(async move {
+            self.jobs.spawn(async move {
                 work.await;
             });
         }

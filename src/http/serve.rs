@@ -162,14 +162,14 @@ impl Settings {
         let mut deadline = pin!(self.drain.deadline());
         let (mut drained, mut told) = (false, false);
         loop {
-            let event = Woken::new(async {
+            let event = pin!(Woken::new(async {
                 tokio::select! {
                     biased;
                     () = idle.as_mut() => Event::Idle,
                     () = draining.as_mut(), if !drained => Event::Drain,
                     () = deadline.as_mut() => Event::Deadline,
                 }
-            });
+            }));
             let event = tokio::select! {
                 biased;
                 // An error here is the caller's: a reset, a broken frame. Requests have recorded themselves.

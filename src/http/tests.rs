@@ -1,6 +1,5 @@
 //! The guard in front of hyper, cut at every byte, and the rules on heads of both directions.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -317,9 +316,9 @@ fn forwarded_headers_lose_the_connection_and_whoever_poses() {
             ("traceparent", "00-1-2-01"),
         ],
     );
-    let kept = hygiene::forwarded(parts.headers.clone());
-    let names: BTreeSet<&str> = kept.keys().map(http::HeaderName::as_str).collect();
-    assert_eq!(names, BTreeSet::from(["content-type", "traceparent", "x-custom"]));
+    let kept = hygiene::forwarded(&parts.headers);
+    let names: Vec<&str> = kept.keys().map(http::HeaderName::as_str).collect();
+    assert_eq!(names, ["content-type", "x-custom", "traceparent"]);
     assert_eq!(kept.get_all("x-custom").iter().count(), 2);
 }
 

@@ -361,7 +361,7 @@ fn credential(
 
 /// The caller's head as it goes on: clean, without its credentials unless there are no `places` to strip.
 pub fn outgoing(parts: request::Parts, places: Option<&CredentialPlaces>, body: Bytes) -> Outgoing {
-    let mut headers = hygiene::forwarded(parts.headers);
+    let mut headers = hygiene::forwarded(&parts.headers);
     let mut query = parts.uri.query().map(Cow::Borrowed);
     if let Some(places) = places {
         places.strip_headers(&mut headers);

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::uri::Uri;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -147,9 +148,7 @@ impl Pool {
                 .handshake(io)
                 .await
                 .map_err(|source| failed(connect::Error::Http(source)))?;
-            self.drain.aside(async move {
-                let _ended = conn.await;
-            });
+            self.drain.aside(conn.map(drop));
             let shared = Arc::new(Multiplexed {
                 sender,
                 streams: AtomicUsize::new(1),
@@ -174,9 +173,8 @@ impl Pool {
             .await
             .map_err(|source| failed(connect::Error::Http(source)))?;
         // Errors reach whoever waits for an answer on this connection.
-        self.drain.aside(async move {
-            let _ended = conn.await;
-        });
+        // Mapped, because an async block would hold it twice.
+        self.drain.aside(conn.map(drop));
         Ok(self.lease_http1(sender, place, class, false))
     }
 

@@ -100,9 +100,6 @@ fn the_schema_is_documented() {
     );
 }
 
-/// What documents name before it is there, and where it comes from.
-const AWAITED: &[(&str, &str)] = &[("tests/bench/RESULTS.md", "a full run of tests/bench/bench.py")];
-
 /// The words in backticks outside fenced blocks, with their lines.
 fn quoted(text: &str) -> Vec<(usize, &str)> {
     let mut fenced = false;
@@ -148,22 +145,13 @@ fn paths_in_documents_exist() {
                 continue;
             };
             seen += 1;
-            if !is_there(path)
-                && !is_there(&format!("{own}/{path}"))
-                && !AWAITED.iter().any(|(awaited, _)| *awaited == path)
-            {
+            if !is_there(path) && !is_there(&format!("{own}/{path}")) {
                 findings.push(format!("{file}:{line} {path}"));
             }
         }
     }
     assert!(seen > 40, "documents name paths: {seen}");
     none(&findings, "no such file or folder: correct the path");
-    for (awaited, from) in AWAITED {
-        assert!(
-            !is_there(awaited),
-            "{awaited} ({from}) is there: take it off AWAITED in tests/tidy/documents.rs"
-        );
-    }
 }
 
 #[test]
