@@ -160,17 +160,22 @@ impl Pipeline {
     ) -> Result<Answered, Reject> {
         let agent = self.agent(route)?;
         let enforced = agent.in_service()?;
+        // What an address may ask counts before anybody's credential is checked.
+        let slot = agent
+            .limiter
+            .admit_address(client)
+            .map_err(|limited| Reject::from(&limited))?;
+        let slot = held.slot.insert(slot);
         let principal = authenticate::identify(&enforced.requirement, &downstream.peer, &parts)
             .await
             .inspect_err(|error| held.record.detail = Some(error.as_str()))
             .map_err(|error| Reject::from(&error))?;
         held.record.principal = Some(principal.id.clone());
         let admitted = authorize::route(route, principal);
-        let slot = agent
+        agent
             .limiter
-            .admit(&admitted.principal().id, client)
+            .admit(slot, &admitted.principal().id, client)
             .map_err(|limited| Reject::from(&limited))?;
-        let slot = held.slot.insert(slot);
 
         let asked = hygiene::asked_version(&parts)?;
         let bounds = self.bounds(agent);
@@ -320,6 +325,10 @@ impl Pipeline {
             generation: permit.call().generation,
         };
         if answer::is_stream(&answer.parts) {
+            // An answer that is rewritten, or that names no task, does not come in pieces.
+            if !permit.call().operation.streams() {
+                return Err(refused(Reason::UpstreamBadAnswer));
+            }
             let settings = stream::Settings {
                 event_bytes: agent.event_bytes,
                 idle: agent.stream_idle,
@@ -327,7 +336,7 @@ impl Pipeline {
                 drain: &self.drain,
             };
             let Answer { parts, body, lease } = answer;
-            let stream = EventStream::new(body, lease, selected, permit.call().operation, learner, &settings);
+            let stream = EventStream::new(body, lease, selected, permit.call(), learner, &settings);
             return Ok(Answered {
                 parts,
                 content: Content::Stream(Box::new(stream)),

@@ -322,7 +322,7 @@ pub struct Card {
 
 #[derive(Clone, Debug)]
 pub struct RateLimit {
-    /// The name in metrics and in the `RateLimit-Policy` header.
+    /// The name in the `RateLimit-Policy` header.
     pub name: String,
     pub per: LimitKey,
     /// Empty: every operation.

@@ -113,7 +113,8 @@ pub struct Guard<IO> {
 }
 
 impl<IO> Guard<IO> {
-    pub fn new(io: IO, bounds: Bounds, refusal: Refusal) -> Self {
+    /// The time for the first head counts from `accepted`.
+    pub fn new(io: IO, bounds: Bounds, refusal: Refusal, accepted: Instant) -> Self {
         Self {
             io,
             bounds,
@@ -122,7 +123,7 @@ impl<IO> Guard<IO> {
             out: Vec::new(),
             out_given: 0,
             deadline: None,
-            accepted: Instant::now(),
+            accepted,
             first: true,
             refusal,
             lingered: 0,

@@ -178,15 +178,53 @@ fn without_patch(version: &str) -> &str {
     }
 }
 
+/// How the names begin that proxies and their identity services give to what they vouch for. Names of credentials that
+/// callers themselves send (`X-Auth-Token`, `X-Goog-Api-Key`) are none of them.
+const POSING: &[&str] = &[
+    "cf-",
+    "client-cert",
+    "client-ip",
+    "fastly-client-",
+    "proxy-",
+    "remote-",
+    "ssl-",
+    "x-amzn-oidc-",
+    "x-anonymous-",
+    "x-auth-request-",
+    "x-authenticated-",
+    "x-client-cert",
+    "x-client-dn",
+    "x-client-ip",
+    "x-client-verify",
+    "x-consumer-",
+    "x-credential-",
+    "x-envoy-",
+    "x-forwarded",
+    "x-goog-authenticated-",
+    "x-goog-iap-",
+    "x-http-method",
+    "x-identity-",
+    "x-jwt-",
+    "x-method-override",
+    "x-ms-client-principal",
+    "x-ms-token-",
+    "x-original-",
+    "x-principal",
+    "x-remote-",
+    "x-spiffe",
+    "x-ssl-",
+    "x-tls-",
+    "x-user",
+    "x-verified-",
+    "x-webauth-",
+];
+
 /// Fields that never go on: of the connection (RFC 9110 §7.6.1), framing that is made anew, names that proxies speak with,
 /// cookies (no A2A binding has a use for them), and `Expect`, which is answered here.
 fn stays(name: &HeaderName) -> bool {
     match name.as_str() {
         "connection"
         | "keep-alive"
-        | "proxy-connection"
-        | "proxy-authenticate"
-        | "proxy-authorization"
         | "te"
         | "trailer"
         | "transfer-encoding"
@@ -199,26 +237,13 @@ fn stays(name: &HeaderName) -> bool {
         | "forwarded"
         | "via"
         | "x-real-ip"
-        | "x-client-ip"
         | "x-cluster-client-ip"
         | "true-client-ip"
-        | "cf-connecting-ip"
-        | "x-original-url"
         | "x-rewrite-url"
         | "x-request-id"
-        | "x-remote-user"
-        | "remote-user"
-        | "x-auth-request-user"
-        | "x-auth-request-email"
-        | "x-user"
-        | "x-principal"
-        | "x-client-cert"
-        | "x-ssl-client-cert"
-        | "x-ssl-client-verify"
-        | "x-ssl-client-s-dn"
         | "max-forwards"
         | "accept-encoding" => true,
-        name => name.starts_with("x-forwarded-") || name.starts_with("proxy-"),
+        name => POSING.iter().any(|prefix| name.starts_with(prefix)),
     }
 }
 
@@ -227,29 +252,35 @@ fn stays(name: &HeaderName) -> bool {
 /// `Accept-Encoding` stays behind because answers are read on the way. Copied into a map of the right size: hyper keeps the
 /// maps of a connection's heads, so that one that grew would cost every open stream 2 KiB.
 pub fn forwarded(headers: &HeaderMap) -> HeaderMap {
-    let named_by_connection: Vec<&str> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .collect();
+    let named = named_by_connection(headers);
     let mut kept = HeaderMap::with_capacity(headers.len() + 4);
     for (name, value) in headers {
-        if !stays(name)
-            && !named_by_connection
-                .iter()
-                .any(|named| name.as_str().eq_ignore_ascii_case(named))
-        {
+        if !stays(name) && !is_named(&named, name) {
             kept.append(name, value.clone());
         }
     }
     kept
 }
 
+/// What a `Connection` field names belongs to the connection as well (RFC 9110 §7.6.1).
+fn named_by_connection(headers: &HeaderMap) -> Vec<&str> {
+    headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .collect()
+}
+
+fn is_named(named: &[&str], name: &HeaderName) -> bool {
+    named.iter().any(|named| name.as_str().eq_ignore_ascii_case(named))
+}
+
 /// The headers of an agent's answer that a caller may see: nothing of the connection, of the agent's server, of its
 /// addresses, cookies or demands for credentials.
 pub fn answered(headers: &HeaderMap) -> HeaderMap {
+    let named = named_by_connection(headers);
     let mut kept = HeaderMap::with_capacity(headers.len() + 4);
     for (name, value) in headers {
         let drop = matches!(
@@ -277,7 +308,7 @@ pub fn answered(headers: &HeaderMap) -> HeaderMap {
                 | "access-control-allow-credentials"
                 | "date"
         );
-        if !drop {
+        if !drop && !is_named(&named, name) {
             kept.append(name, value.clone());
         }
     }

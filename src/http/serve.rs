@@ -108,6 +108,7 @@ impl Settings {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let accepted = Instant::now();
         let activity = Activity::new();
         let refusal = Refusal::default();
         let service = Counted {
@@ -132,7 +133,7 @@ impl Settings {
                 .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
             Box::pin(self.watch(Box::pin(conn), activity, |conn| conn.graceful_shutdown()))
         } else {
-            let io = Guard::new(io, self.bounds, refusal);
+            let io = Guard::new(io, self.bounds, refusal, accepted);
             let conn = self
                 .http1
                 .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));

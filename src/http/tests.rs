@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Request, request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::time::Instant;
 
 use super::framing::{Bounds, Guard, Refusal};
 use super::{forwarded, hygiene};
@@ -21,7 +22,7 @@ const BOUNDS: Bounds = Bounds {
 async fn guarded(input: &[u8], step: usize) -> (Vec<u8>, Refusal) {
     let (mut caller, ours) = duplex(64);
     let refusal = Refusal::default();
-    let mut guard = Guard::new(ours, BOUNDS, refusal.clone());
+    let mut guard = Guard::new(ours, BOUNDS, refusal.clone(), Instant::now());
     let pieces: Vec<Vec<u8>> = input.chunks(step).map(<[u8]>::to_vec).collect();
     let writer = async move {
         for piece in pieces {
@@ -218,7 +219,7 @@ async fn a_head_that_does_not_come_is_refused_in_time() {
             header_timeout: Duration::from_millis(50),
             ..BOUNDS
         };
-        let mut guard = Guard::new(ours, bounds, refusal.clone());
+        let mut guard = Guard::new(ours, bounds, refusal.clone(), Instant::now());
         caller.write_all(begin.as_bytes()).await.expect("room");
         let mut buffer = [0; 200];
         let count = guard.read(&mut buffer).await.expect("the harmless head");

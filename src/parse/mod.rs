@@ -2,6 +2,9 @@
 //!
 //! Needs `Admitted` and a `Slot`, so nothing is read of a caller who may not call.
 
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
 use http::{header, request};
 use hyper::body::Incoming;
@@ -40,6 +43,26 @@ pub async fn read(
     Ok((call, bytes))
 }
 
+/// A `charset`, which the media type does not define (RFC 8259 §11), names none but UTF-8: frameworks exist that obey it, and
+/// would read another call than the one that was checked.
+fn is_utf8(media_type: &[u8]) -> bool {
+    media_type.split(|byte| *byte == b';').skip(1).all(|parameter| {
+        match parameter.iter().position(|byte| *byte == b'=') {
+            Some(at) => {
+                let (name, value) = parameter.split_at(at);
+                let value = value.get(1..).unwrap_or_default().trim_ascii();
+                let value = value.strip_prefix(b"\"").unwrap_or(value);
+                let value = value.strip_suffix(b"\"").unwrap_or(value);
+                !name.trim_ascii().eq_ignore_ascii_case(b"charset")
+                    || [&b"utf-8"[..], b"utf8"]
+                        .iter()
+                        .any(|known| value.eq_ignore_ascii_case(known))
+            }
+            None => true,
+        }
+    })
+}
+
 /// JSON-RPC keeps `application/json` in every generation (A2A 1.0 §9.1); a coded body could not be read on the way.
 fn is_json(parts: &request::Parts) -> bool {
     let mut types = parts.headers.get_all(header::CONTENT_TYPE).iter();
@@ -48,6 +71,7 @@ fn is_json(parts: &request::Parts) -> bool {
     };
     let essence = first.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+        && is_utf8(first.as_bytes())
         && parts
             .headers
             .get_all(header::CONTENT_ENCODING)

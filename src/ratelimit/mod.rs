@@ -1,8 +1,8 @@
 //! Is there budget: the rate and concurrency rules of one agent.
 //!
-//! Asked twice, because a slot must be taken before the body is read, but what a call does is known only after it:
-//! `admit` asks the rules for every operation, `admit_call` those for some operations and for open streams. Both ask
-//! narrow rules (principal, address) before wide ones (agent), so that a caller over its own budget does not drain
+//! Asked three times, as more is known: `admit_address` the rules per address, before a credential is checked; `admit` the
+//! other rules for every operation, before the body is read; `admit_call` those for some operations and for open streams.
+//! Each asks narrow rules (principal, address) before wide ones (agent), so that a caller over its own budget does not drain
 //! everybody's, and concurrency before rate, so that a call that cannot run costs no token. A refusal gives back the
 //! places that were taken on the way to it; tokens of narrower rules stay spent.
 //!
@@ -56,6 +56,8 @@ struct Inner<C: Clock> {
     general: Vec<Rule<C>>,
     /// For some operations, and for open streams.
     specific: Vec<Rule<C>>,
+    /// Stands for the caller while it is not known.
+    nobody: Arc<str>,
 }
 
 struct Rule<C: Clock> {
@@ -106,19 +108,34 @@ impl<C: Clock + Clone> RateLimiter<C> {
         general.sort_by_key(Rule::rank);
         specific.sort_by_key(Rule::rank);
         Self {
-            inner: Arc::new(Inner { general, specific }),
+            inner: Arc::new(Inner {
+                general,
+                specific,
+                nobody: Arc::from(ANONYMOUS),
+            }),
         }
     }
 }
 
 impl<C: Clock> RateLimiter<C> {
-    /// Before the body: the rules that hold for every operation.
-    pub fn admit(&self, principal: &Arc<str>, address: IpAddr) -> Result<Slot, Limited> {
+    /// Before the caller is known: the rules per address that hold for every operation, so that guesses cost their address
+    /// something too.
+    pub fn admit_address(&self, address: IpAddr) -> Result<Slot, Limited> {
         let mut slot = Slot::default();
-        for rule in &self.inner.general {
-            slot.guards.extend(rule.ask(principal, address)?);
+        for rule in self.inner.general.iter().filter(|rule| rule.per == LimitKey::Address) {
+            slot.guards.extend(rule.ask(&self.inner.nobody, address)?);
         }
         Ok(slot)
+    }
+
+    /// Before the body: the other rules that hold for every operation.
+    pub fn admit(&self, slot: &mut Slot, principal: &Arc<str>, address: IpAddr) -> Result<(), Limited> {
+        let mut taken = Vec::new();
+        for rule in self.inner.general.iter().filter(|rule| rule.per != LimitKey::Address) {
+            taken.extend(rule.ask(principal, address)?);
+        }
+        slot.guards.append(&mut taken);
+        Ok(())
     }
 
     /// After the body: the rules for this operation, and for open streams if it opens one. What the slot holds already it

@@ -3,7 +3,7 @@
 //! A key that used nothing of its budget lately is the same as one never seen, so such keys are dropped on a timer, and at
 //! the bound at most once a second. If the bound still holds, keys that are not known share buckets: strangers one, and
 //! every known principal one of a few hundred that are picked by its id. So a flood of addresses throttles strangers
-//! together, those with an entry of their own keep it, and a caller with a principal is never put behind the flood.
+//! together, those with an entry of their own keep it, and in a rule per principal no caller is put behind the flood.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -21,7 +21,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::learn::{self, Learner};
 use crate::a2a::sse::{Content, Scanner};
-use crate::a2a::{Operation, json, jsonrpc};
+use crate::a2a::{Call, Operation, RpcId, json, jsonrpc};
 use crate::balance::Selected;
 use crate::drain::Drain;
 use crate::observe::{Outcome, Record};
@@ -34,13 +34,14 @@ pub struct EventStream {
     body: Incoming,
     lease: Option<Lease>,
     _selected: Selected,
-    /// Not the whole call: its id is a slice of the request, which would keep the connection's read buffer from reuse.
     operation: Operation,
+    id: RpcId,
     learner: Learner,
     limits: json::Limits,
     scanner: Scanner,
-    /// Bytes that wait for the first event to be whole.
+    /// Bytes that wait for the first event to be whole; `event_bytes` at most, whatever they are.
     held: BytesMut,
+    event_bytes: usize,
     first_seen: bool,
     saw_error: bool,
     ended: Option<Result<(), Outcome>>,
@@ -67,7 +68,7 @@ impl EventStream {
         body: Incoming,
         lease: Lease,
         selected: Selected,
-        operation: Operation,
+        call: &Call,
         learner: Learner,
         settings: &Settings<'_>,
     ) -> Self {
@@ -75,15 +76,18 @@ impl EventStream {
             body,
             lease: Some(lease),
             _selected: selected,
-            operation,
+            operation: call.operation,
+            id: call.id.clone(),
             learner,
             limits: settings.limits,
             scanner: Scanner::new(settings.event_bytes),
             held: BytesMut::new(),
+            event_bytes: settings.event_bytes,
             first_seen: false,
             saw_error: false,
             ended: None,
-            unsent: false,
+            // The head.
+            unsent: true,
             idle: settings.idle.map(|most| Idle {
                 most,
                 sleep: Box::pin(tokio::time::sleep(most)),
@@ -177,29 +181,28 @@ impl EventStream {
         let mut at = 0;
         let mut whole_event = false;
         while let Some(event) = self.scanner.next(&chunk, &mut at) {
-            match event.content {
+            let read = match event.content {
                 Content::Data { data, .. } => {
-                    whole_event = true;
-                    record.event_passed();
-                    match jsonrpc::read_answer(data, self.learner.generation, self.operation, self.limits) {
-                        Ok(answer) => {
-                            self.saw_error |= answer.error.is_some();
-                            learn::note(record, &answer.revealed);
-                            self.learner.learn(&answer.revealed);
-                        }
-                        Err(error) => {
+                    jsonrpc::read_answer(data, self.learner.generation, self.operation, self.limits)
+                        .inspect_err(|error| {
                             tracing::debug!(endpoint = &*self.learner.endpoint, %error, "an event cannot be read");
-                        }
-                    }
+                        })
+                        .ok()
+                }
+                Content::TooLarge => None,
+            };
+            match read {
+                Some(answer) if self.first_seen || whole_event || answer.answers(&self.id) => {
+                    record.event_passed();
+                    self.saw_error |= answer.error.is_some();
+                    learn::note(record, &answer.revealed);
+                    self.learner.learn(&answer.revealed);
                 }
                 // What could not be learned from must not reveal a task; later events have revealed theirs before.
-                Content::TooLarge if !self.first_seen && !whole_event => {
-                    self.ended = Some(Err(Outcome::StreamBroken));
-                    self.held = BytesMut::new();
-                    return None;
-                }
-                Content::TooLarge => {}
+                Some(_) | None if !self.first_seen && !whole_event => return self.break_off(),
+                Some(_) | None => record.event_passed(),
             }
+            whole_event = true;
         }
         self.first_seen |= whole_event;
         if self.first_seen || !self.scanner.has_partial() {
@@ -209,7 +212,17 @@ impl EventStream {
             self.held.extend_from_slice(&chunk);
             return Some(std::mem::take(&mut self.held).freeze());
         }
+        // The scanner bounds an event, but not what stands around it.
+        if self.held.len() + chunk.len() > self.event_bytes {
+            return self.break_off();
+        }
         self.held.extend_from_slice(&chunk);
+        None
+    }
+
+    fn break_off(&mut self) -> Option<Bytes> {
+        self.ended = Some(Err(Outcome::StreamBroken));
+        self.held = BytesMut::new();
         None
     }
 

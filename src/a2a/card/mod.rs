@@ -130,6 +130,8 @@ pub enum CardError {
     },
     NotObject,
     TooDeep,
+    /// An object with two members of one name.
+    DuplicateMember,
     /// The same member in two spellings, or in a spelling that only some readers take for it.
     Ambiguous {
         member: &'static str,
@@ -150,7 +152,7 @@ impl CardError {
     pub fn is_no_card(self) -> bool {
         match self {
             Self::NotJson { .. } | Self::NotObject | Self::TooDeep | Self::NotAnAnswer => true,
-            Self::Ambiguous { .. } | Self::Malformed { .. } | Self::SecurityDisagrees => false,
+            Self::DuplicateMember | Self::Ambiguous { .. } | Self::Malformed { .. } | Self::SecurityDisagrees => false,
         }
     }
 }
@@ -162,6 +164,7 @@ impl fmt::Display for CardError {
                 write!(f, "the card is not JSON (line {line}, column {column})")
             }
             Self::NotObject => f.write_str("the card is not a JSON object"),
+            Self::DuplicateMember => f.write_str("the card has an object with two members of one name"),
             Self::TooDeep => write!(f, "the card is nested deeper than {MAX_DEPTH} levels"),
             Self::Ambiguous { member } => write!(
                 f,

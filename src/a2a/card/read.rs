@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::names::{member, text};
 use super::{Capabilities, CardError, Interface, MAX_DEPTH, OriginCard, SchemeForm, requirement};
 use crate::a2a::Generation;
+use crate::a2a::json::{ErrorKind, Limits, Strict};
 use crate::a2a::security::Security;
 
 const JSON_RPC: &str = "JSONRPC";
@@ -25,6 +26,9 @@ pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
     if depth > MAX_DEPTH {
         return Err(CardError::TooDeep);
     }
+    if has_twins(bytes) {
+        return Err(CardError::DuplicateMember);
+    }
     Ok(OriginCard {
         interfaces: interfaces(&members)?,
         capabilities: capabilities(&members)?,
@@ -37,6 +41,12 @@ pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
             .collect(),
         members,
     })
+}
+
+/// Two members of one name, of which another reader may take the other one.
+fn has_twins(bytes: &[u8]) -> bool {
+    let twins = Strict::new(bytes, Limits::default()).and_then(|mut cursor| cursor.skip());
+    twins.is_err_and(|error| error.kind == ErrorKind::DuplicateName)
 }
 
 fn security(members: &Map<String, Value>) -> Result<Security, CardError> {

@@ -267,10 +267,10 @@ impl Default for RawCard {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "RateLimit", extend("required" = ["per"]))]
 pub struct RawRateLimit {
-    /// The name in metrics and in the `RateLimit-Policy` header. By default made of `per` and the kind of bound, e.g.
+    /// The name in the `RateLimit-Policy` header. By default made of `per` and the kind of bound, e.g.
     /// `principal-rate`.
     pub name: Option<String>,
-    /// Whose budget: of each `principal` (all anonymous callers are one), of each caller's `address`, or one of the whole `agent`.
+    /// Whose budget: of each `principal` (anonymous callers by their address), of each caller's `address`, or one of the whole `agent`.
     pub per: Option<RawLimitKey>,
     /// The operations that count. All by default.
     pub operations: List<OperationName>,

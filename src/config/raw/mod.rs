@@ -83,7 +83,7 @@ pub struct RawListener {
     pub address: Option<String>,
     /// TLS of this listener. Without it the listener speaks plain HTTP, for use behind something that terminates TLS.
     pub tls: Option<RawListenerTls>,
-    /// Addresses and networks (CIDR) of proxies in front whose `Forwarded` and `X-Forwarded-For` are believed. None by
+    /// Addresses and networks (CIDR) of proxies in front whose `X-Forwarded-For` is believed (`Forwarded` is dropped). None by
     /// default: anybody could claim to be anybody.
     pub trusted_proxies: List<String>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::frames::{self, Frames};
 use super::site::{BOTH, CREDENTIAL, GENERATIONS, Http, JSON, Setup, Site, good, rpc};
 use super::wire::Wire;
-use crate::harness::{Answer, KEY};
+use crate::harness::{Agent, Answer, Gateway, KEY, agent, call};
 
 fn challenged(answer: &Answer, challenges: &[&str]) {
     let found: Vec<_> = answer.headers.get_all("www-authenticate").iter().collect();
@@ -155,4 +155,15 @@ async fn wrong_credentials_never_wear_out_the_right_one() {
     }
     site.works().await;
     site.done().await;
+}
+
+#[tokio::test]
+async fn guesses_cost_their_address_its_budget() {
+    let agent = Agent::start(agent::tasks(|| "t".to_owned())).await;
+    let limits = "rate_limits: [ { per: address, rate: 2/h, burst: 2 } ]";
+    let gateway = Gateway::of(&[agent.address], "", limits).await;
+    let guess = || call(gateway.address, "POST", "/agent", &[JSON, ("x-api-key", "wrong")], "{}");
+    let statuses = [guess().await.status, guess().await.status, guess().await.status];
+    assert_eq!(statuses, [401, 401, 429]);
+    assert!(agent.received().is_empty());
 }

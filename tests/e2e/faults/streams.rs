@@ -146,3 +146,44 @@ async fn a_slow_reader_slows_its_own_agent_and_nobody_else() {
     eventually("the agent's stream is dropped", || async { events.is_closed() }).await;
     drop(agent);
 }
+
+#[tokio::test]
+async fn nothing_that_is_no_event_is_collected_past_the_bound() {
+    let (_agent, gateway, events) = streaming("event_bytes: 2KiB").await;
+    events.send(Some("event: message\n".to_owned())).await.unwrap();
+    for _ in 0..4 {
+        events.send(Some(format!(": {}\n", "a".repeat(1024)))).await.unwrap();
+    }
+    let (text, clean) = read(open(gateway.address, "POST", "/agent", &[JSON, CREDENTIAL], &request()).await).await;
+    assert_eq!((text.as_str(), clean), ("", false));
+    eventually("the agent's stream is dropped", || async { events.is_closed() }).await;
+}
+
+#[tokio::test]
+async fn a_first_event_that_cannot_be_learned_from_does_not_pass() {
+    let unreadable = [
+        event("2", r#"{"task":{"id":"of another request","status":{}}}"#),
+        event("1", r#"{"task":{"id":"t","status":{}},"n":"\ud800"}"#),
+        "data: <html>\n\n".to_owned(),
+    ];
+    for first in unreadable {
+        let (_agent, gateway, events) = streaming("pool_idle: 4s").await;
+        events.send(Some(first.clone())).await.unwrap();
+        events.send(Some(task_event("1", "t"))).await.unwrap();
+        let (text, clean) = read(open(gateway.address, "POST", "/agent", &[JSON, CREDENTIAL], &request()).await).await;
+        assert_eq!((text.as_str(), clean), ("", false), "{first}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_does_not_stream_is_not_answered_with_a_stream() {
+    let agent = Agent::start(|_| {
+        let (events, chunks) = mpsc::channel(1);
+        events.try_send(Some(task_event("1", "t"))).unwrap();
+        Reply::Stream(chunks)
+    })
+    .await;
+    let gateway = Gateway::of(&[agent.address], "", "").await;
+    let got = post(gateway.address, "/agent", &send("1", "x")).await;
+    assert_eq!(got.status, 502, "{}", got.text());
+}

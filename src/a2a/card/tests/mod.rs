@@ -117,6 +117,19 @@ fn only_objects_of_bounded_depth_are_cards() {
 }
 
 #[test]
+fn a_card_with_two_members_of_one_name_is_refused() {
+    fn check(card: &str) {
+        let error = read(card.as_bytes()).err();
+        assert_eq!(error, Some(CardError::DuplicateMember), "{card}");
+    }
+    check(r#"{"url":"a","url":"b"}"#);
+    check(r#"{"url":"a","\u0075rl":"b"}"#);
+    check(r#"{"security":[],"skills":[{"id":"a","id":"b"}],"security":[]}"#);
+    check(r#"{"skills":[{"id":"a","id":"b"}]}"#);
+    assert!(read(br#"{"skills":[{"id":"a"},{"id":"a"}]}"#).is_ok());
+}
+
+#[test]
 fn interfaces_are_read_from_both_forms() {
     fn check(card: Value, expected: &[(Generation, &str, Option<&str>)]) {
         let read = origin(&card);
