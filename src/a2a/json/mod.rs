@@ -17,6 +17,7 @@ mod text;
 
 use std::fmt;
 
+use fearless_simd::Level;
 use names::Names;
 use scan::Strings;
 pub use text::{Text, write_text};
@@ -184,7 +185,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
                 depth: limits.depth.min(MAX_DEPTH),
                 digits: limits.digits,
             },
-            strings: Strings::new(),
+            strings: Strings::new(Level::new()),
         };
         cursor.space();
         Ok(cursor)
@@ -384,7 +385,7 @@ impl Lenient<'_> {
     pub fn leap(&mut self) -> Result<(), Error> {
         match self.peek() {
             Some(b'{' | b'[') => {
-                self.at = scan::leap(self.bytes, self.at)?;
+                self.at = scan::leap(Level::new(), self.bytes, self.at)?;
                 Ok(())
             }
             Some(_) | None => self.skip(),

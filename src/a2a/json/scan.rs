@@ -1,9 +1,10 @@
 //! Where strings, skipped values and numbers end, and whether they are well formed.
 //!
-//! Strings carry nearly all bytes of a body. They are looked at in blocks of 64 bytes: a few vector instructions give one
-//! bit a byte for what is special, and ends are found by counting zeros, however many escapes stand before them.
+//! Strings carry nearly all bytes of a body. They are looked at in blocks of 64 bytes: a few vector instructions, the widest
+//! that the processor has, give one bit a byte for what is special, and ends are found by counting zeros, however many escapes
+//! stand before them. What takes a `Simd` must be inlined into `dispatch!`, or it is compiled for the oldest processors.
 
-use wide::u8x16;
+use fearless_simd::{Level, dispatch, mask8x32, prelude::*, u8x32};
 
 use super::{Error, ErrorKind};
 
@@ -11,6 +12,7 @@ const BLOCK: usize = 64;
 
 /// Finds the ends of strings, one after the other; remembers the block that it has looked at last.
 pub(super) struct Strings {
+    level: Level,
     /// The first byte of the block; before there is one, a place that no document reaches.
     base: usize,
     /// Quotes that no backslash takes.
@@ -27,8 +29,9 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(level: Level) -> Self {
         Self {
+            level,
             base: usize::MAX / 2,
             ends: 0,
             backslashes: 0,
@@ -44,61 +47,77 @@ impl Strings {
     #[inline]
     pub(super) fn end(&mut self, bytes: &[u8], start: usize) -> Result<(usize, bool), Error> {
         let offset = start.wrapping_sub(self.base);
-        let mut within = u64::MAX;
         if offset < BLOCK {
-            within <<= offset;
-        } else {
-            self.look(bytes, start, false);
-        }
-        let mut escaped = false;
-        loop {
+            let within = u64::MAX << offset;
             let special = (self.ends | self.controls | self.unknown) & within;
             if special != 0 {
-                let first = special & special.wrapping_neg();
-                let at = self.base + special.trailing_zeros() as usize;
-                escaped |= self.backslashes & within & (first - 1) != 0;
-                return if self.ends & first != 0 {
-                    Ok((at, escaped))
-                } else {
-                    Err(self.fault(bytes, at, first))
-                };
+                return self.found(bytes, special, self.backslashes & within, false);
             }
-            escaped |= self.backslashes & within != 0;
-            within = u64::MAX;
-            let next = self.base + BLOCK;
-            if next >= bytes.len() {
-                return Err(syntax(bytes.len() - usize::from(self.taken)));
-            }
-            self.look(bytes, next, self.taken);
+            let escaped = self.backslashes & within != 0;
+            dispatch!(self.level, simd => self.seek(simd, bytes, self.base + BLOCK, self.taken, escaped))
+        } else {
+            dispatch!(self.level, simd => self.seek(simd, bytes, start, false, false))
         }
     }
 
-    /// Takes the block that begins at `base`, `taken` if a backslash stands before it.
-    fn look(&mut self, bytes: &[u8], base: usize, taken: bool) {
-        let block = Block::at(bytes, base);
-        self.base = base;
-        self.ends = block.equal(b'"');
-        self.controls = block.controls();
-        self.backslashes = block.equal(b'\\');
-        self.unknown = 0;
-        self.taken = false;
-        if self.backslashes != 0 || taken {
-            self.look_at_escapes(bytes, taken);
+    #[inline(always)]
+    fn found(&self, bytes: &[u8], special: u64, backslashes: u64, escaped: bool) -> Result<(usize, bool), Error> {
+        let first = special & special.wrapping_neg();
+        let at = self.base + special.trailing_zeros() as usize;
+        if self.ends & first != 0 {
+            Ok((at, escaped | (backslashes & (first - 1) != 0)))
+        } else {
+            Err(self.fault(bytes, at, first))
         }
     }
 
-    fn look_at_escapes(&mut self, bytes: &[u8], taken: bool) {
-        let escapes = Escapes::of(self.backslashes, taken);
-        self.taken = escapes.taken;
-        self.ends &= !escapes.letters;
-        self.controls &= !escapes.letters;
-        let mut letters = escapes.letters;
+    /// Goes on block by block from `base`, `taken` if a backslash stands before it.
+    #[inline(always)]
+    fn seek<S: Simd>(
+        &mut self,
+        simd: S,
+        bytes: &[u8],
+        mut base: usize,
+        mut taken: bool,
+        mut escaped: bool,
+    ) -> Result<(usize, bool), Error> {
+        while base < bytes.len() {
+            let block = Block::at(simd, bytes, base);
+            self.base = base;
+            self.ends = block.equal(b'"');
+            self.controls = block.controls();
+            self.backslashes = block.equal(b'\\');
+            self.unknown = 0;
+            self.taken = false;
+            if self.backslashes != 0 || taken {
+                let escapes = Escapes::of(self.backslashes, taken);
+                self.taken = escapes.taken;
+                self.ends &= !escapes.letters;
+                self.controls &= !escapes.letters;
+                let others = escapes.letters & !block.escaped();
+                if others != 0 {
+                    self.look_at(bytes, others);
+                }
+            }
+            let special = self.ends | self.controls | self.unknown;
+            if special != 0 {
+                return self.found(bytes, special, self.backslashes, escaped);
+            }
+            escaped |= self.backslashes != 0;
+            taken = self.taken;
+            base += BLOCK;
+        }
+        Err(syntax(bytes.len() - usize::from(taken)))
+    }
+
+    /// Checks the escapes that are not of one letter, or none.
+    #[cold]
+    fn look_at(&mut self, bytes: &[u8], mut letters: u64) {
         while letters != 0 {
             let at = self.base + letters.trailing_zeros() as usize;
             let first = letters & letters.wrapping_neg();
             letters ^= first;
             match bytes.get(at) {
-                Some(b'"' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {}
                 Some(b'u') if at < self.paired => {}
                 Some(b'u') => match unicode_escape(bytes, at - 1) {
                     Ok(end) => self.paired = end,
@@ -152,14 +171,19 @@ impl Escapes {
 /// Passes over the object or array that begins at `start`, looking only for its end; gives the position after it.
 ///
 /// What stands in it may be anything with balanced brackets. No part of it is read twice or remembered.
-pub(super) fn leap(bytes: &[u8], start: usize) -> Result<usize, Error> {
+pub(super) fn leap(level: Level, bytes: &[u8], start: usize) -> Result<usize, Error> {
+    dispatch!(level, simd => leap_with(simd, bytes, start))
+}
+
+#[inline(always)]
+fn leap_with<S: Simd>(simd: S, bytes: &[u8], start: usize) -> Result<usize, Error> {
     let mut depth = 0_usize;
     let mut taken = false;
     // All bits set while a string goes on from the block before.
     let mut in_string = 0_u64;
     let mut base = start;
     while base < bytes.len() {
-        let block = Block::at(bytes, base);
+        let block = Block::at(simd, bytes, base);
         let escapes = Escapes::of(block.equal(b'\\'), taken);
         taken = escapes.taken;
         let strings = parity(block.equal(b'"') & !escapes.letters) ^ in_string;
@@ -189,65 +213,82 @@ pub(super) fn leap(bytes: &[u8], start: usize) -> Result<usize, Error> {
 }
 
 /// 64 bytes of a document, blanks behind its end; one bit a byte, the first byte lowest.
-struct Block([u8x16; 4]);
+struct Block<S: Simd>([u8x32<S>; 2]);
 
-impl Block {
+impl<S: Simd> Block<S> {
     #[inline(always)]
-    fn at(bytes: &[u8], base: usize) -> Self {
+    fn at(simd: S, bytes: &[u8], base: usize) -> Self {
         let rest = bytes.get(base..).unwrap_or_default();
         match rest.first_chunk() {
-            Some(block) => Self::of(block),
-            None => Self::last(rest),
+            Some(block) => Self::of(simd, block),
+            None => Self::of(simd, &last(rest)),
         }
     }
 
     #[inline(always)]
-    fn of(block: &[u8; BLOCK]) -> Self {
-        let (quarters, _) = block.as_chunks::<16>();
-        let quarter = |place: usize| u8x16::new(quarters.get(place).copied().unwrap_or_default());
-        Self([quarter(0), quarter(1), quarter(2), quarter(3)])
-    }
-
-    #[cold]
-    fn last(rest: &[u8]) -> Self {
-        let mut block = [b' '; BLOCK];
-        for (to, from) in block.iter_mut().zip(rest) {
-            *to = *from;
-        }
-        Self::of(&block)
+    fn of(simd: S, block: &[u8; BLOCK]) -> Self {
+        let (halves, _) = block.as_chunks::<32>();
+        let half = |place: usize| halves.get(place).copied().unwrap_or_default().simd_into(simd);
+        Self([half(0), half(1)])
     }
 
     #[inline(always)]
     fn equal(&self, byte: u8) -> u64 {
-        self.bits(|quarter| quarter.simd_eq(u8x16::splat(byte)))
+        let [first, second] = self.0;
+        bits(first.simd_eq(byte), second.simd_eq(byte))
+    }
+
+    /// What makes an escape with a backslash before it; the backslash itself and `u` left out.
+    #[inline(always)]
+    fn escaped(&self) -> u64 {
+        let [first, second] = self.0;
+        bits(is_escaped(first), is_escaped(second))
     }
 
     /// Equal but for the bit that tells brackets from braces.
     #[inline(always)]
     fn folded(&self, bracket: u8) -> u64 {
-        self.bits(|quarter| (quarter & u8x16::splat(!0x20)).simd_eq(u8x16::splat(bracket)))
+        let [first, second] = self.0;
+        bits((first & !0x20).simd_eq(bracket), (second & !0x20).simd_eq(bracket))
     }
 
     /// Brackets or braces, in strings or not.
     #[inline(always)]
     fn has_brackets(&self) -> bool {
-        let [first, second, third, fourth] = self.0.map(|quarter| {
-            let folded = quarter & u8x16::splat(!0x20);
-            folded.simd_eq(u8x16::splat(b'[')) | folded.simd_eq(u8x16::splat(b']'))
-        });
-        (first | second | third | fourth).to_bitmask() != 0
+        let [first, second] = self.0;
+        let (first, second) = (first & !0x20, second & !0x20);
+        let open = first.simd_eq(b'[') | second.simd_eq(b'[');
+        let close = first.simd_eq(b']') | second.simd_eq(b']');
+        (open | close).any_true()
     }
 
     #[inline(always)]
     fn controls(&self) -> u64 {
-        self.bits(|quarter| quarter.min(u8x16::splat(0x1F)).simd_eq(quarter))
+        let [first, second] = self.0;
+        bits(first.simd_le(0x1F), second.simd_le(0x1F))
     }
+}
 
-    #[inline(always)]
-    fn bits(&self, test: impl Fn(u8x16) -> u8x16) -> u64 {
-        let [first, second, third, fourth] = self.0.map(|quarter| u64::from(test(quarter).to_bitmask()));
-        first | second << 16 | third << 32 | fourth << 48
+#[inline(always)]
+fn is_escaped<S: Simd>(bytes: u8x32<S>) -> mask8x32<S> {
+    let quotes = bytes.simd_eq(b'"') | bytes.simd_eq(b'/');
+    // `b` and `f` differ in one bit.
+    let feeds = (bytes | 0x04).simd_eq(b'f') | bytes.simd_eq(b'n') | bytes.simd_eq(b'r') | bytes.simd_eq(b't');
+    quotes | feeds
+}
+
+#[inline(always)]
+fn bits<S: Simd>(first: mask8x32<S>, second: mask8x32<S>) -> u64 {
+    first.to_bitmask() | second.to_bitmask() << 32
+}
+
+#[cold]
+fn last(rest: &[u8]) -> [u8; BLOCK] {
+    let mut block = [b' '; BLOCK];
+    for (to, from) in block.iter_mut().zip(rest) {
+        *to = *from;
     }
+    block
 }
 
 /// Each bit says whether the bits up to it, itself included, are odd in number: set from a quote to before the next.

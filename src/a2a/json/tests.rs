@@ -431,8 +431,20 @@ proptest! {
             Ok::<_, Error>(())
         }).unwrap();
         let cut = body.rfind("]]").unwrap();
-        prop_assert_eq!(scan::leap(body.as_bytes(), 0).unwrap(), cut + 1);
-        prop_assert_eq!(scan::leap(&body.as_bytes()[..cut], 0).unwrap_err().at, cut);
+        prop_assert_eq!(scan::leap(Level::new(), body.as_bytes(), 0).unwrap(), cut + 1);
+        prop_assert_eq!(scan::leap(Level::new(), &body.as_bytes()[..cut], 0).unwrap_err().at, cut);
+    }
+
+    /// Old processors read as new ones do.
+    #[test]
+    fn every_level_of_vectors_reads_the_same(
+        bytes in prop::collection::vec(prop::sample::select(b"\\\"u00d8abnz[]{}\x01 ".to_vec()), 0..300),
+    ) {
+        let ends = |level| scan::Strings::new(level).end(&bytes, 0);
+        prop_assert_eq!(ends(Level::baseline()), ends(Level::new()));
+        let array = [b"[", bytes.as_slice()].concat();
+        let leap = |level| scan::leap(level, &array, 0);
+        prop_assert_eq!(leap(Level::baseline()), leap(Level::new()));
     }
 
     /// One byte replaced, removed or added: what passes is what serde_json takes, numbers out of its range excepted.
