@@ -20,6 +20,7 @@ use super::places::{self, Found};
 use super::verifiers::{Commit, read_yaml};
 use super::{Invalid, Proof, Shown, sha256};
 use crate::config::{ApiKey, ApiKeyPlace, KeySource, Problem, files};
+use crate::http::query;
 
 /// Longest key that is hashed; a salted table hashes it once per stored key.
 const MAX_KEY: usize = 1024;
@@ -270,7 +271,7 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     };
     pairs
         .iter()
-        .map(|[high, low]| Some(places::hex_digit(*high)? << 4 | places::hex_digit(*low)?))
+        .map(|[high, low]| Some(query::hex_digit(*high)? << 4 | query::hex_digit(*low)?))
         .collect()
 }
 

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use crate::http::query::{decode, pairs, split};
+
 /// Every place that a configured scheme reads, whichever agent asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialPlaces {
@@ -104,14 +106,6 @@ pub(super) fn cookie_values<'h>(headers: &'h HeaderMap, name: &'h str) -> impl I
         .map(|(_, value)| value.unwrap_or_default())
 }
 
-fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
-    query.split('&').map(split)
-}
-
-fn split(pair: &str) -> (&str, &str) {
-    pair.split_once('=').unwrap_or((pair, ""))
-}
-
 /// RFC 6265 §4.2.1, over all `Cookie` fields: HTTP/2 may split them (RFC 9113 §8.2.3).
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
     headers
@@ -127,40 +121,4 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> 
                 parts.next().map(<[u8]>::trim_ascii),
             )
         })
-}
-
-/// Percent-decodes; an invalid escape stays as it stands.
-fn decode(text: &str) -> Cow<'_, [u8]> {
-    if !text.contains('%') {
-        return Cow::Borrowed(text.as_bytes());
-    }
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        match (byte, after) {
-            (b'%', [high, low, tail @ ..]) => {
-                if let (Some(high), Some(low)) = (hex_digit(*high), hex_digit(*low)) {
-                    decoded.push(high << 4 | low);
-                    rest = tail;
-                } else {
-                    decoded.push(byte);
-                    rest = after;
-                }
-            }
-            _ => {
-                decoded.push(byte);
-                rest = after;
-            }
-        }
-    }
-    Cow::Owned(decoded)
-}
-
-pub(super) fn hex_digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
 }

@@ -7,6 +7,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Authority;
 use http::{Method, Version, request};
 
+use super::query;
+
 /// `A2A-Version` (A2A 1.0 §3.6.1).
 pub const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -149,12 +151,9 @@ pub fn asked_version(parts: &request::Parts) -> Result<Option<String>, Error> {
         .uri
         .query()
         .into_iter()
-        .flat_map(|query| query.split('&'))
-        .filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            name.eq_ignore_ascii_case(A2A_VERSION.as_str())
-                .then(|| value.to_owned())
-        });
+        .flat_map(query::pairs)
+        .filter(|(name, _)| is_version(name))
+        .map(|(_, value)| std::str::from_utf8(&query::decode(value)).unwrap_or("?").to_owned());
     let from_header = parts
         .headers
         .get_all(&A2A_VERSION)
@@ -168,6 +167,11 @@ pub fn asked_version(parts: &request::Parts) -> Result<Option<String>, Error> {
         }
     }
     Ok(found)
+}
+
+/// Whether a parameter is `A2A-Version` to an agent, which decodes its name.
+fn is_version(name: &str) -> bool {
+    query::decode(name).eq_ignore_ascii_case(A2A_VERSION.as_str().as_bytes())
 }
 
 fn without_patch(version: &str) -> &str {
@@ -326,10 +330,7 @@ pub fn answered(headers: &HeaderMap) -> HeaderMap {
 pub fn forwarded_query(query: &str) -> Option<String> {
     let kept: Vec<&str> = query
         .split('&')
-        .filter(|pair| {
-            let name = pair.split('=').next().unwrap_or_default();
-            !pair.is_empty() && !name.eq_ignore_ascii_case(A2A_VERSION.as_str())
-        })
+        .filter(|pair| !pair.is_empty() && !is_version(query::split(pair).0))
         .collect();
     (!kept.is_empty()).then(|| kept.join("&"))
 }

@@ -1,7 +1,8 @@
 //! Serving and calling HTTP: what the libraries let through is refused here.
 //!
 //! `framing` guards the bytes of HTTP/1.1 connections, `hygiene` the parsed head and what is forwarded of it, `body` is the
-//! only reader of whole bodies, `serve` runs one downstream connection, `fetch` is the small client for cards and keys.
+//! only reader of whole bodies, `serve` runs one downstream connection, `fetch` is the small client for cards and keys, `query` reads the query of a
+//! target.
 
 pub mod body;
 pub mod fetch;
@@ -9,6 +10,7 @@ pub mod forwarded;
 pub mod framing;
 pub mod hygiene;
 pub mod panic;
+pub mod query;
 pub mod serve;
 #[cfg(test)]
 mod tests;

@@ -349,11 +349,31 @@ fn the_asked_version_is_one_or_none() {
         Err(hygiene::Error::Version),
     );
     check("/?A2A-Version=", &[], Ok(None));
-    assert_eq!(
-        hygiene::forwarded_query("a=b&A2A-Version=1.0&c"),
-        Some("a=b&c".to_owned())
+    // Agents decode what they are sent, so another spelling says the same.
+    check("/?A2A%2DVersion=1%2e0", &[], Ok(Some("1.0")));
+    check("/?%61%32%61-version=%31.0.7", &[], Ok(Some("1.0")));
+    check(
+        "/?A2A%2dVersion=0.3",
+        &[("a2a-version", "1.0")],
+        Err(hygiene::Error::Version),
     );
-    assert_eq!(hygiene::forwarded_query("a2a-version=1.0"), None);
+    check("/?A2A-Version=1.0&A2A%2DVersion=0.3", &[], Err(hygiene::Error::Version));
+    check("/?A2A%2DVersion=%ff", &[], Ok(Some("?")));
+    // Decoded once, this is another name; what is no escape stays as it stands.
+    check("/?A2A%252DVersion=1.0", &[], Ok(None));
+    check("/?A2A%2Version=1.0&A2A-Version%=1.0", &[], Ok(None));
+}
+
+#[test]
+fn a_version_in_the_query_does_not_go_on_however_it_is_spelled() {
+    let check = |query: &str, expected: Option<&str>| {
+        assert_eq!(hygiene::forwarded_query(query).as_deref(), expected, "{query}");
+    };
+    check("a=b&A2A-Version=1.0&c", Some("a=b&c"));
+    check("a2a-version=1.0", None);
+    check("A2A%2DVersion=1.0&c", Some("c"));
+    check("c=%41&%41%32%41%2d%56ersion", Some("c=%41"));
+    check("A2A%252DVersion=1.0", Some("A2A%252DVersion=1.0"));
 }
 
 #[test]
