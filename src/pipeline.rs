@@ -166,7 +166,7 @@ impl Pipeline {
             .admit_address(client)
             .map_err(|limited| Reject::from(&limited))?;
         let slot = held.slot.insert(slot);
-        let principal = authenticate::identify(&enforced.requirement, &downstream.peer, &parts)
+        let principal = authenticate::identify(&enforced.requirement, &downstream.peer, client, &parts)
             .await
             .inspect_err(|error| held.record.detail = Some(error.as_str()))
             .map_err(|error| Reject::from(&error))?;

@@ -1,13 +1,14 @@
 //! HTTP Basic (RFC 7617) against a file of users with Argon2id hashes.
 //!
 //! A check costs milliseconds and megabytes by design, so it runs on the blocking pool, at most one per core at a time,
-//! with a bounded queue in front; what was right is remembered for a minute. An unknown user costs the same check as a
+//! with a bounded queue in front, of which one address gets a part; what was right is remembered for a minute. An unknown user costs the same check as a
 //! known one. A reload forgets everything that was remembered.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ahash::RandomState;
 use arc_swap::ArcSwap;
@@ -25,6 +26,7 @@ use super::verifiers::{Commit, read_yaml};
 use super::{Authorization, Invalid, Proof, Shown, authorization, sha256};
 use crate::clock::Clock;
 use crate::config::{Problem, files};
+use crate::http::forwarded;
 
 /// How long a password that was right is remembered: a stolen cache entry is a salted hash in memory only.
 pub(super) const REMEMBERED_SECONDS: u64 = 60;
@@ -33,6 +35,8 @@ const MAX_REMEMBERED: usize = 1_000;
 const MAX_CREDENTIAL: usize = 1024;
 /// Checks that may wait for a core; at 20 ms each the last one waits about two seconds on one core.
 const MAX_WAITING: usize = 100;
+/// Of these for one address, so that nobody alone fills the queue against everybody else.
+const MAX_WAITING_OF_ONE: usize = MAX_WAITING / 4;
 /// OWASP asks for 19 MiB; this is the most that one check may take.
 const MAX_MEMORY_KIB: u32 = 256 * 1024;
 const MAX_PASSES: u32 = 16;
@@ -49,7 +53,7 @@ pub(super) struct Verifier {
     salt: [u8; 16],
     remembered: Arc<Cache<[u8; 32], Remembered>>,
     cores: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    queue: Queue,
 }
 
 #[derive(Clone)]
@@ -86,7 +90,7 @@ impl Verifier {
             salt,
             remembered: Arc::new(Cache::new(MAX_REMEMBERED)),
             cores: Arc::new(Semaphore::new(cores)),
-            waiting: AtomicUsize::new(0),
+            queue: Queue::default(),
         })
     }
 
@@ -108,7 +112,7 @@ impl Verifier {
         })))
     }
 
-    pub(super) async fn verify(&self, parts: &request::Parts) -> Shown {
+    pub(super) async fn verify(&self, client: IpAddr, parts: &request::Parts) -> Shown {
         let credential = match read(parts) {
             Ok(Some(credential)) => credential,
             Ok(None) => return Shown::Nothing,
@@ -123,7 +127,7 @@ impl Verifier {
         {
             return Shown::Proof(known.proof);
         }
-        let Some(waiting) = Waiting::enter(&self.waiting) else {
+        let Some(waiting) = self.queue.enter(client) else {
             return Shown::Unknowable;
         };
         let Ok(core) = Arc::clone(&self.cores).acquire_owned().await else {
@@ -154,19 +158,42 @@ impl Verifier {
     }
 }
 
-/// A place in the queue for a core, left on drop.
-struct Waiting<'a>(&'a AtomicUsize);
+/// Who waits for a core: the subscriber of each check, in no order.
+#[derive(Default)]
+pub(super) struct Queue(Mutex<Vec<IpAddr>>);
 
-impl<'a> Waiting<'a> {
-    fn enter(count: &'a AtomicUsize) -> Option<Self> {
-        let entered = Self(count);
-        (count.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(entered)
+impl Queue {
+    pub(super) fn enter(&self, client: IpAddr) -> Option<Waiting<'_>> {
+        let subscriber = forwarded::subscriber(client);
+        let mut waiting = self.lock();
+        let of_one = waiting.iter().filter(|known| **known == subscriber).count();
+        if waiting.len() >= MAX_WAITING || of_one >= MAX_WAITING_OF_ONE {
+            return None;
+        }
+        waiting.push(subscriber);
+        Some(Waiting {
+            queue: self,
+            subscriber,
+        })
     }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<IpAddr>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the queue, left on drop.
+pub(super) struct Waiting<'a> {
+    queue: &'a Queue,
+    subscriber: IpAddr,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut waiting = self.queue.lock();
+        if let Some(place) = waiting.iter().position(|known| *known == self.subscriber) {
+            waiting.swap_remove(place);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! to act as somebody, and would otherwise create tasks that it cannot find again, or see a public answer as its own.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderValue, request};
@@ -108,8 +109,13 @@ impl Requirement {
 }
 
 /// Reads the head of the request only. Waits for nothing unless a password must be checked or a token names a key that
-/// may have been published since the last fetch.
-pub async fn identify(requirement: &Requirement, peer: &Peer, parts: &request::Parts) -> Result<Arc<Principal>, Error> {
+/// may have been published since the last fetch. `client` is the caller's address as seen through trusted proxies.
+pub async fn identify(
+    requirement: &Requirement,
+    peer: &Peer,
+    client: IpAddr,
+    parts: &request::Parts,
+) -> Result<Arc<Principal>, Error> {
     let inner = &*requirement.0;
     if inner.alternatives.is_empty() {
         return Ok(Arc::clone(&inner.anonymous));
@@ -118,7 +124,7 @@ pub async fn identify(requirement: &Requirement, peer: &Peer, parts: &request::P
     if let [alternative] = inner.alternatives.as_slice()
         && let [need] = alternative.needs.as_slice()
     {
-        let shown = need.verifier.verify(peer, parts).await;
+        let shown = need.verifier.verify(peer, client, parts).await;
         if let Shown::Proof(proof) = &shown
             && proof.covers(&need.scopes)
         {
@@ -134,7 +140,7 @@ pub async fn identify(requirement: &Requirement, peer: &Peer, parts: &request::P
             };
             let proven = match slot {
                 Some(known) => known,
-                None => slot.insert(need.verifier.verify(peer, parts).await),
+                None => slot.insert(need.verifier.verify(peer, client, parts).await),
             };
             if !matches!(proven, Shown::Proof(proof) if proof.covers(&need.scopes)) {
                 break;
@@ -148,7 +154,7 @@ pub async fn identify(requirement: &Requirement, peer: &Peer, parts: &request::P
     }
     for (slot, verifier) in shown.iter_mut().zip(&inner.verifiers) {
         if slot.is_none() {
-            *slot = Some(verifier.verify(peer, parts).await);
+            *slot = Some(verifier.verify(peer, client, parts).await);
         }
     }
     inner.refuse(&shown)

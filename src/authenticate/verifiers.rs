@@ -4,6 +4,7 @@
 //! verifier swaps its own table; requirements that were resolved before see the new one with the next request.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -214,11 +215,12 @@ impl Verifier {
         matches!(self.kind, Kind::Certificate(_))
     }
 
-    pub(super) async fn verify(&self, peer: &Peer, parts: &request::Parts) -> Shown {
+    /// `client` is the caller's address as seen through trusted proxies.
+    pub(super) async fn verify(&self, peer: &Peer, client: IpAddr, parts: &request::Parts) -> Shown {
         match &self.kind {
             Kind::ApiKey(verifier) => verifier.verify(parts),
             Kind::Bearer(verifier) => verifier.verify(parts).await,
-            Kind::Basic(verifier) => verifier.verify(parts).await,
+            Kind::Basic(verifier) => verifier.verify(client, parts).await,
             Kind::Certificate(verifier) => verifier.verify(peer),
         }
     }

@@ -3,7 +3,7 @@
 //! `X-Forwarded-For` is believed only from peers that the listener names as trusted, and read from the right: the last
 //! address that no trusted proxy has is the caller's. Everybody else's is ignored and replaced.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use http::HeaderMap;
 use ipnet::IpNet;
@@ -34,4 +34,12 @@ pub fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
         }
     }
     client
+}
+
+/// What one subscriber holds: an IPv4 address, or an IPv6 /64, the least that one gets (RFC 6177).
+pub fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+    }
 }

@@ -17,7 +17,7 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use crate::a2a::Operation;
 use crate::authenticate::ANONYMOUS;
 use crate::config::{self, LimitBound, LimitKey};
 use crate::drain::Drain;
+use crate::http::forwarded;
 use concurrency::{Counters, Guard};
 use limited::Policy;
 use rate::Buckets;
@@ -261,16 +262,8 @@ impl<C: Clock> Rule<C> {
     fn key(&self, principal: &Arc<str>, address: IpAddr) -> Key {
         match self.per {
             LimitKey::Principal if &**principal != ANONYMOUS => Key::Principal(Arc::clone(principal)),
-            LimitKey::Principal | LimitKey::Address => Key::Address(subscriber(address)),
+            LimitKey::Principal | LimitKey::Address => Key::Address(forwarded::subscriber(address)),
             LimitKey::Agent => Key::Agent,
         }
-    }
-}
-
-/// What one subscriber holds: an IPv4 address, or an IPv6 /64.
-fn subscriber(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
     }
 }

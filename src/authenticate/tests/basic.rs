@@ -1,9 +1,12 @@
 //! Users and their passwords, what is remembered of a check, and files that are wrong.
 
+use std::net::IpAddr;
+
 use argon2::{Algorithm, Argon2, CustomizedPasswordHasher, Params, Version};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::super::basic::Queue;
 use super::*;
 
 /// As cheap as the algorithm allows.
@@ -98,17 +101,54 @@ async fn a_password_is_remembered_for_a_minute_and_not_past_a_reload() {
 async fn many_checks_at_once_all_end() {
     let (_file, scheme) = users(&ann("one"));
     let verifiers = build(vec![("b", scheme)]);
+    let requirement = verifiers.resolve(&security("b")).unwrap();
+    // From three addresses: one alone may not have that many.
     let checks = (0..50).map(|index| {
-        let verifiers = verifiers.clone();
+        let requirement = requirement.clone();
         async move {
             let parts = basic(format!("ann:{index}").as_bytes());
-            one(&verifiers, "b", &parts).await
+            let client = IpAddr::from([192, 0, 2, index % 3]);
+            identify(&requirement, &peer(), client, &parts)
+                .await
+                .unwrap_err()
+                .as_str()
         }
     });
-    let mut jobs: tokio::task::JoinSet<String> = checks.collect();
+    let mut jobs: tokio::task::JoinSet<&str> = checks.collect();
     while let Some(found) = jobs.join_next().await {
-        assert_eq!(found.unwrap(), "! bad-password");
+        assert_eq!(found.unwrap(), "bad-password");
     }
+}
+
+#[test]
+fn one_address_does_not_fill_the_queue() {
+    let address = |text: &str| text.parse::<IpAddr>().unwrap();
+    let check = |flooding: &dyn Fn(u16) -> IpAddr, other: &str| {
+        let queue = Queue::default();
+        let mut held: Vec<_> = (0..25).map(|index| queue.enter(flooding(index)).unwrap()).collect();
+        assert!(queue.enter(flooding(25)).is_none(), "a quarter is for one address");
+        held.push(queue.enter(address(other)).expect("everybody else still waits"));
+        held.remove(0);
+        assert!(queue.enter(flooding(26)).is_some(), "a place that was left is free");
+    };
+    check(&|_| address("192.0.2.1"), "192.0.2.2");
+    // One subscriber has a whole /64.
+    check(
+        &|index| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, index]),
+        "2001:db8:0:2::",
+    );
+}
+
+#[test]
+fn the_queue_is_bounded_whoever_waits() {
+    let queue = Queue::default();
+    let held: Vec<_> = (0..100)
+        .map(|index| queue.enter(IpAddr::from([192, 0, 2, index])).unwrap())
+        .collect();
+    let one_more = IpAddr::from([192, 0, 2, 100]);
+    assert!(queue.enter(one_more).is_none());
+    drop(held);
+    assert!(queue.enter(one_more).is_some());
 }
 
 #[tokio::test]

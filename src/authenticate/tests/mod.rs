@@ -151,7 +151,7 @@ fn security(text: &str) -> Security {
 
 /// The id of the principal, or the label of the refusal.
 async fn outcome(requirement: &Requirement, peer: &Peer, parts: &request::Parts) -> String {
-    match identify(requirement, peer, parts).await {
+    match identify(requirement, peer, peer.address.ip(), parts).await {
         Ok(principal) => principal.id.to_string(),
         Err(error) => format!("! {}", error.as_str()),
     }

@@ -100,7 +100,9 @@ async fn a_certificate_may_be_all_that_is_lacking() {
         not_after: i64::MAX,
         ..PeerCertificate::default()
     });
-    let principal = identify(&requirement, &peer, &head("/", &[A])).await.unwrap();
+    let principal = identify(&requirement, &peer, peer.address.ip(), &head("/", &[A]))
+        .await
+        .unwrap();
     assert_eq!(&*principal.id, "key:ann+mtls:maps");
     let schemes: Vec<&str> = principal.schemes.iter().map(|name| &**name).collect();
     assert_eq!(schemes, ["a", "m"]);
@@ -143,7 +145,9 @@ async fn challenges_come_from_the_configuration() {
     ]);
     let check = async |requirement: &str, fields: &[(&str, &str)], expected: &[&str]| {
         let requirement_ = verifiers.resolve(&security(requirement)).unwrap();
-        let error = identify(&requirement_, &peer(), &head("/", fields)).await.unwrap_err();
+        let error = identify(&requirement_, &peer(), peer().address.ip(), &head("/", fields))
+            .await
+            .unwrap_err();
         assert_eq!(error.challenges(), expected, "{requirement} {fields:?}");
     };
     check(
