@@ -13,8 +13,8 @@ use http::{HeaderValue, Method, Request, Response, header, request};
 use hyper::body::Incoming;
 use ipnet::IpNet;
 
-use crate::a2a::{Call, Generation, Operation, RpcId, json};
-use crate::affinity::{Affinity, Owner};
+use crate::a2a::{Call, ContextId, Generation, Operation, RpcId, json};
+use crate::affinity::{Affinity, Owner, Reservation, Reservations, Reserved};
 use crate::authenticate::{self, Requirement, Verifiers};
 use crate::authorize::{self, Permit};
 use crate::balance::{Endpoints, Selected};
@@ -54,6 +54,7 @@ pub struct Agent {
     pub metrics: Arc<AgentMetrics>,
     pub limiter: RateLimiter,
     pub endpoints: Endpoints,
+    pub reservations: Arc<Reservations>,
     pub upstream: Arc<Upstream>,
     pub card: Arc<CardStore>,
     /// What callers must show and what is served: from the configuration, else from the agent's card.
@@ -197,11 +198,12 @@ impl Pipeline {
             .map_err(|(error, _)| in_form(Reject::from(error).serving(&enforced.served)))?;
         let owner = self.owner(agent, permit.call()).map_err(in_form)?;
         let outgoing = self.outgoing(agent, downstream, client, parts, asked.as_deref(), &held.record, bytes);
-        let (selected, answer) = self
-            .send(agent, &permit, owner.as_deref(), outgoing, &mut held.record)
+        let way = owner.map_or(Way::Free, Way::Owned);
+        let sent = self
+            .send(agent, &permit, way, outgoing, &mut held.record)
             .await
             .map_err(in_form)?;
-        self.receive(agent, &permit, selected, answer, &mut held.record)
+        self.receive(agent, &permit, sent, &mut held.record)
             .await
             .map_err(in_form)
     }
@@ -274,32 +276,66 @@ impl Pipeline {
         &self,
         agent: &Agent,
         permit: &Permit,
-        owner: Option<&str>,
+        mut way: Way,
         mut outgoing: Outgoing,
         record: &mut Record,
-    ) -> Result<(Selected, Answer), Reject> {
+    ) -> Result<Sent, Reject> {
         let mut tried = Vec::new();
         loop {
-            let selected = match owner {
-                Some(owner) => agent.endpoints.owner(owner)?,
-                None => agent.endpoints.choose(&tried)?,
-            };
+            let selected;
+            (selected, way) = self.select(agent, permit.call(), way, &tried)?;
             record.endpoint = Some(selected.endpoint().url.clone());
             let failure = match agent.upstream.send(permit, &selected, outgoing).await {
-                Ok(answer) => return Ok((selected, answer)),
+                Ok(answer) => {
+                    return Ok(Sent {
+                        selected,
+                        answer,
+                        reservation: way.reservation(),
+                    });
+                }
                 Err(failure) => failure,
             };
             let reject = Reject::from(&failure.error);
             failed(agent, reject.reason, &failure.error);
             tried.push(selected.endpoint().index);
-            match (owner, failure.unsent) {
-                (Some(_), Some(_)) => return Err(Reject::new(Reason::OwnerUnavailable)),
-                (None, Some(unsent)) if tried.len() < agent.endpoints.all().len() => {
+            match (&way, failure.unsent) {
+                (Way::Owned(_), Some(_)) => return Err(Reject::new(Reason::OwnerUnavailable)),
+                // The endpoint is at work, for other calls of the conversation too.
+                (Way::Reserved(held), _) if reject.reason == Reason::UpstreamBusy && held.is_shared() => {
+                    return Err(reject);
+                }
+                (Way::Free | Way::Reserved(_), Some(unsent)) if tried.len() < agent.endpoints.all().len() => {
                     agent.metrics.upstream_retries.inc();
                     outgoing = *unsent;
                 }
-                (Some(_) | None, _) => return Err(reject),
+                (Way::Owned(_) | Way::Free | Way::Reserved(_), _) => return Err(reject),
             }
+        }
+    }
+
+    /// The endpoint of the next try. A conversation that no endpoint is known for is reserved before its call is sent.
+    fn select(&self, agent: &Agent, call: &Call, way: Way, tried: &[usize]) -> Result<(Selected, Way), Reject> {
+        if let Way::Owned(owner) = &way {
+            return Ok((agent.endpoints.owner(owner)?, way));
+        }
+        let chosen = agent.endpoints.choose(tried)?;
+        let Some(context) = begun(agent, call) else {
+            return Ok((chosen, way));
+        };
+        let owner = || {
+            let known = self.affinity.context(&agent.metrics.name, context);
+            known.map(|owner| owner.endpoint)
+        };
+        let url = &chosen.endpoint().url;
+        let reserved = match way.reservation() {
+            Some(reservation) => reservation.elsewhere(url, owner),
+            None => agent.reservations.reserve(context, url, owner),
+        };
+        match reserved {
+            Reserved::Held(held) if held.endpoint() == url => Ok((chosen, Way::Reserved(held))),
+            Reserved::Held(held) => Ok((agent.endpoints.owner(held.endpoint())?, Way::Reserved(held))),
+            Reserved::Owned(owner) => Ok((agent.endpoints.owner(&owner)?, Way::Owned(owner))),
+            Reserved::Unnamed => Ok((chosen, Way::Free)),
         }
     }
 
@@ -308,10 +344,14 @@ impl Pipeline {
         &self,
         agent: &Arc<Agent>,
         permit: &Permit,
-        selected: Selected,
-        answer: Answer,
+        sent: Sent,
         record: &mut Record,
     ) -> Result<Answered, Reject> {
+        let Sent {
+            selected,
+            answer,
+            reservation,
+        } = sent;
         let refused = |reason| {
             agent.metrics.upstream_failed(reason);
             Reject::new(reason)
@@ -336,7 +376,7 @@ impl Pipeline {
                 drain: &self.drain,
             };
             let Answer { parts, body, lease } = answer;
-            let stream = EventStream::new(body, lease, selected, permit.call(), learner, &settings);
+            let stream = EventStream::new(body, lease, selected, permit.call(), learner, reservation, &settings);
             return Ok(Answered {
                 parts,
                 content: Content::Stream(Box::new(stream)),
@@ -356,6 +396,7 @@ impl Pipeline {
                 Reject::new(reason)
             })?;
             learner.learn(&read.revealed);
+            drop(reservation);
             let outcome = if read.error.is_some() {
                 Outcome::AgentError
             } else {
@@ -398,6 +439,39 @@ impl Pipeline {
             .get(route.agent.0)
             .ok_or_else(|| Reject::new(Reason::NoRoute))
     }
+}
+
+/// What decides the endpoint of a call.
+enum Way {
+    /// The endpoint that owns its task or context.
+    Owned(Arc<str>),
+    /// The other calls that begin the same conversation.
+    Reserved(Reservation),
+    /// The balance.
+    Free,
+}
+
+impl Way {
+    fn reservation(self) -> Option<Reservation> {
+        match self {
+            Self::Reserved(reservation) => Some(reservation),
+            Self::Owned(_) | Self::Free => None,
+        }
+    }
+}
+
+/// The context of a call that may begin a conversation, where there is a choice of endpoints for it.
+fn begun<'a>(agent: &Agent, call: &'a Call) -> Option<&'a ContextId> {
+    let begins = matches!(call.operation, Operation::Send | Operation::Stream) && agent.endpoints.all().len() > 1;
+    call.context.as_ref().filter(|_| begins)
+}
+
+/// A call that an endpoint has begun to answer.
+struct Sent {
+    selected: Selected,
+    answer: Answer,
+    /// To be kept until the answer was learned from.
+    reservation: Option<Reservation>,
 }
 
 /// An agent's answer that goes on.

@@ -6,12 +6,15 @@
 //! `retention` is forgotten. Every question is answered from memory, so neither `task` nor `context` waits for a disk;
 //! `learn` writes to the journal at most once, and only if something changed.
 //!
+//! What no answer has told yet is reserved by the calls themselves: see `reserve`.
+//!
 //! Knows nothing of endpoint health or of the configured endpoints: `balance` decides what a lost owner means. Does not
 //! decide who may see a task: it tells whose it is. No lock leaves this folder, none is held across an await.
 
 mod journal;
 mod learn;
 mod names;
+mod reserve;
 mod shard;
 mod store;
 mod table;
@@ -29,6 +32,7 @@ use self::journal::record::{Kind, Record};
 use self::journal::volume::{Disk, Volume};
 use self::journal::{Journal, Mode};
 use self::names::Names;
+pub use self::reserve::{Reservation, Reservations, Reserved};
 use self::store::Store;
 use self::table::Table;
 use crate::a2a::{ContextId, Generation, TaskId, TaskState};

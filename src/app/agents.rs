@@ -10,6 +10,7 @@ use http::StatusCode;
 
 use crate::a2a::card::{OriginCard, Publication, SchemeForm};
 use crate::a2a::security::{SchemeName, Security};
+use crate::affinity::Reservations;
 use crate::authenticate::Verifiers;
 use crate::balance::Endpoints;
 use crate::card::{self, CardStore, FetchError, OutOfService};
@@ -78,6 +79,7 @@ pub fn build(
     let agent = Arc::new(Agent {
         limiter: RateLimiter::build(&config.rate_limits, parts.config.limits.rate_limit_keys),
         endpoints,
+        reservations: Arc::new(Reservations::default()),
         card: Arc::new(CardStore::new(&config.name, config.card.max_age)),
         enforced: ArcSwapOption::new(enforced),
         forward_credentials: config.forward_credentials,

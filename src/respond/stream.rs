@@ -22,6 +22,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::learn::{self, Learner};
 use crate::a2a::sse::{Content, Scanner};
 use crate::a2a::{Call, Operation, RpcId, json, jsonrpc};
+use crate::affinity::Reservation;
 use crate::balance::Selected;
 use crate::drain::Drain;
 use crate::observe::{Outcome, Record};
@@ -37,6 +38,8 @@ pub struct EventStream {
     operation: Operation,
     id: RpcId,
     learner: Learner,
+    /// Of a conversation that the caller begins, until the first event has told of it.
+    reservation: Option<Reservation>,
     limits: json::Limits,
     scanner: Scanner,
     /// Bytes that wait for the first event to be whole; `event_bytes` at most, whatever they are.
@@ -70,6 +73,7 @@ impl EventStream {
         selected: Selected,
         call: &Call,
         learner: Learner,
+        reservation: Option<Reservation>,
         settings: &Settings<'_>,
     ) -> Self {
         Self {
@@ -79,6 +83,7 @@ impl EventStream {
             operation: call.operation,
             id: call.id.clone(),
             learner,
+            reservation,
             limits: settings.limits,
             scanner: Scanner::new(settings.event_bytes),
             held: BytesMut::new(),
@@ -205,6 +210,9 @@ impl EventStream {
             whole_event = true;
         }
         self.first_seen |= whole_event;
+        if self.first_seen {
+            self.reservation = None;
+        }
         if self.first_seen || !self.scanner.has_partial() {
             if self.held.is_empty() {
                 return Some(chunk);
