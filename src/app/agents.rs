@@ -16,11 +16,10 @@ use crate::balance::Endpoints;
 use crate::card::{self, CardStore, FetchError, OutOfService};
 use crate::config::{self, AgentRoute, Config, Problem};
 use crate::drain::Drain;
-use crate::http::fetch::{self, Fetcher};
+use crate::http::fetch;
 use crate::observe::{AgentMetrics, Metrics};
 use crate::pipeline::{Agent, Enforced};
 use crate::ratelimit::RateLimiter;
-use crate::tls;
 use crate::upstream::Upstream;
 
 /// For one attempt at one address.
@@ -55,9 +54,6 @@ pub fn build(
     let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, parts.drain, &metrics)
         .map_err(|found| problems.extend(found))
         .ok();
-    let client = tls::client::client_config(&config.upstream.tls, &["http/1.1"], &format!("{upstream_key}.tls"))
-        .map_err(|found| problems.extend(found))
-        .ok();
     let enforced = match (&config.security, verifiers) {
         (Some(security), Some(verifiers)) => match verifiers.resolve(security) {
             Ok(requirement) => {
@@ -71,9 +67,7 @@ pub fn build(
         },
         _ => None,
     };
-    let (Some(upstream), Some(client), []) = (upstream, client, problems.as_slice()) else {
-        // One broken file is named by both users of it.
-        problems.dedup();
+    let (Some(upstream), []) = (upstream, problems.as_slice()) else {
         return Err(problems);
     };
     let agent = Arc::new(Agent {
@@ -89,18 +83,12 @@ pub fn build(
         metrics,
         upstream: Arc::new(upstream),
     });
-    let mut headers = http::HeaderMap::new();
-    // The credential is for the agent's own servers; a card from elsewhere is fetched without it.
-    if config.card.url.is_none()
-        && let Some((name, value)) = agent.upstream.credential()
-    {
-        headers.insert(name.clone(), value.clone());
-    }
     Ok(Built {
         source: Source {
-            fetcher: Fetcher::new(client),
+            upstream: agent.upstream.clone(),
+            own: config.card.url.is_none(),
             options: fetch::Options {
-                headers,
+                headers: http::HeaderMap::new(),
                 max_bytes: config.card.max_bytes,
                 timeout: CARD_TIMEOUT,
                 max_header_bytes: config.upstream.answer_header_bytes,
@@ -219,13 +207,24 @@ async fn readiness(agent: Arc<Agent>) {
 }
 
 struct Source {
-    fetcher: Fetcher,
+    upstream: Arc<Upstream>,
+    /// The card comes from the agent's own servers.
+    own: bool,
     options: fetch::Options,
 }
 
 impl card::Source for Source {
     async fn fetch(&self, url: &str) -> Result<Bytes, FetchError> {
-        let fetched = self.fetcher.get(url, &self.options).await.map_err(|error| {
+        let mut options = self.options.clone();
+        // The credential is for the agent's own servers; a card from elsewhere is fetched without it.
+        if self.own
+            && let Some((name, value)) = self.upstream.credential()
+        {
+            options.headers.insert(name, value);
+        }
+        // Made anew by a reload.
+        let fetcher = self.upstream.fetcher();
+        let fetched = fetcher.get(url, &options).await.map_err(|error| {
             let cause = std::error::Error::source(&error)
                 .map(|cause| format!(": {cause}"))
                 .unwrap_or_default();

@@ -194,7 +194,7 @@ impl Prepared {
             body_idle: config.limits.request_body_idle,
             body_whole: config.limits.request_body,
         });
-        let reloader = Reloader::new(&config, &acceptors, &verifiers, &observer.metrics);
+        let reloader = Reloader::new(&config, &acceptors, &verifiers, &pipeline.agents, &observer.metrics);
         reloader.start(&drain);
         let settings = Arc::new(serve::Settings::new(&config.limits, &drain));
         for ((socket, acceptor), listener) in listeners.into_iter().zip(acceptors).zip(&config.listeners) {

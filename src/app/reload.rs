@@ -1,4 +1,4 @@
-//! Certificates and keys read again, on SIGHUP and when their files change. All of a part is valid, or the old part stays.
+//! Certificates, keys and credentials read again, on SIGHUP and when their files change. All of a part is valid, or the old part stays.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +7,7 @@ use crate::authenticate::Verifiers;
 use crate::config::{Config, Problem, render};
 use crate::drain::Drain;
 use crate::observe::Metrics;
+use crate::pipeline::Agent;
 use crate::tls::{Acceptor, ExpiryKind, FileWatch};
 
 #[derive(Clone)]
@@ -16,6 +17,7 @@ struct Inner {
     /// With the listener's name.
     acceptors: Vec<(String, Arc<Acceptor>)>,
     verifiers: Arc<Verifiers>,
+    agents: Vec<Arc<Agent>>,
     metrics: Metrics,
     files: Vec<PathBuf>,
     /// One reload at a time.
@@ -35,6 +37,7 @@ impl Reloader {
         config: &Config,
         acceptors: &[Option<Arc<Acceptor>>],
         verifiers: &Arc<Verifiers>,
+        agents: &[Arc<Agent>],
         metrics: &Metrics,
     ) -> Self {
         let acceptors: Vec<_> = config
@@ -47,9 +50,11 @@ impl Reloader {
         for tls in config.listeners.iter().filter_map(|listener| listener.tls.as_ref()) {
             files.extend(Acceptor::files(tls));
         }
+        files.extend(agents.iter().flat_map(|agent| agent.upstream.files()));
         let made = Inner {
             acceptors,
             verifiers: verifiers.clone(),
+            agents: agents.to_vec(),
             metrics: metrics.clone(),
             files,
             busy: Mutex::new(()),
@@ -110,6 +115,19 @@ impl Reloader {
                 tracing::info!(schemes = schemes.join(","), "keys reloaded");
             }
             Err(problems) => good = refuse(&problems, "security_schemes"),
+        }
+        for agent in &inner.agents {
+            match agent.upstream.reload() {
+                Ok(true) => {
+                    changed = true;
+                    tracing::info!(
+                        agent = &*agent.metrics.name,
+                        "certificates and credentials towards the agent reloaded"
+                    );
+                }
+                Ok(false) => {}
+                Err(problems) => good = refuse(&problems, &agent.metrics.name),
+            }
         }
         let result = if good { "ok" } else { "refused" };
         if changed || !good {

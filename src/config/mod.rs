@@ -10,6 +10,7 @@ mod expand;
 pub mod files;
 mod load;
 pub mod model;
+mod origin;
 mod overlay;
 mod raw;
 mod redact;
@@ -63,15 +64,22 @@ impl fmt::Display for Problem {
 
 /// A value that never shows in logs, errors or `/config`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret<T: zeroize::Zeroize>(zeroize::Zeroizing<T>);
+pub struct Secret<T: zeroize::Zeroize> {
+    value: zeroize::Zeroizing<T>,
+    /// The file that it alone stands in; see `origin`.
+    file: Option<std::path::PathBuf>,
+}
 
 impl<T: zeroize::Zeroize> Secret<T> {
     pub fn new(value: T) -> Self {
-        Self(zeroize::Zeroizing::new(value))
+        Self {
+            value: zeroize::Zeroizing::new(value),
+            file: None,
+        }
     }
 
     pub fn expose(&self) -> &T {
-        &self.0
+        &self.value
     }
 }
 

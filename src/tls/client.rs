@@ -1,15 +1,16 @@
 //! What connecting to an upstream over TLS needs: whom to believe, what to show, which name to expect.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use rustls::client::Resumption;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{InvalidDnsNameError, ServerName};
 use zeroize::Zeroizing;
 
 use super::certificates::{self, Blame};
-use super::{chain_of, provider, trust};
+use super::{chain_of, provider, sha256, trust};
 use crate::config::{CertificateFiles, Problem, UpstreamTls, files};
 
 /// The configuration of connections to one upstream, with a session cache of its own. Blocking: reads files.
@@ -52,6 +53,30 @@ pub fn client_config(tls: &UpstreamTls, alpn: &[&str], key_prefix: &str) -> Resu
     };
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(Arc::new(config))
+}
+
+/// The same with other protocols to offer, and a session cache of its own.
+pub fn offering(config: &ClientConfig, alpn: &[&str]) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    config.resumption = Resumption::default();
+    Arc::new(config)
+}
+
+/// The files that `client_config` reads.
+pub fn named_files(tls: &UpstreamTls) -> Vec<PathBuf> {
+    let pair = tls.client.iter();
+    let pair = pair.flat_map(|pair| [pair.certificate.clone(), pair.private_key.clone()]);
+    tls.ca.iter().cloned().chain(pair).collect()
+}
+
+/// What tells one content of these files from another; `None` while one of them cannot be read. Blocking.
+pub fn digest(tls: &UpstreamTls) -> Option<[u8; 32]> {
+    let mut digests = Vec::new();
+    for path in named_files(tls) {
+        digests.extend(sha256(&Zeroizing::new(files::read(&path).ok()?)));
+    }
+    Some(sha256(&digests))
 }
 
 /// The name to verify and to send: the configured one, else the host of the URL (an IPv6 address with or without its

@@ -1,9 +1,12 @@
 //! Opening one connection to an endpoint: name, TCP, TLS.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -11,6 +14,7 @@ use tokio_util::either::Either;
 
 use crate::balance::Endpoint;
 use crate::config::{self, Problem, UpstreamHttp};
+use crate::http::fetch::Fetcher;
 use crate::tls;
 
 pub type Io = Either<TcpStream, tokio_rustls::client::TlsStream<TcpStream>>;
@@ -29,29 +33,91 @@ pub enum Error {
     Http(#[source] hyper::Error),
 }
 
+/// Makes the connections of one upstream, with whom to believe and what to show as its files say.
 pub struct Connector {
-    unary: TlsConnector,
-    streams: TlsConnector,
     tls: config::UpstreamTls,
+    /// Where `tls` stands in the configuration.
+    key: String,
+    loaded: ArcSwap<Loaded>,
+    /// How often `loaded` was replaced.
+    generation: AtomicU64,
     http: UpstreamHttp,
     timeout: Duration,
 }
 
-impl Connector {
-    pub fn build(config: &config::Upstream, key: &str) -> Result<Self, Vec<Problem>> {
-        let key = format!("{key}.tls");
-        let (unary, streams): (&[&str], &[&str]) = match config.http {
+/// All that one reading of the files gave.
+pub struct Loaded {
+    unary: TlsConnector,
+    streams: TlsConnector,
+    fetcher: Fetcher,
+    /// Of the files; never too new.
+    digest: Option<[u8; 32]>,
+}
+
+impl Loaded {
+    fn read(tls: &config::UpstreamTls, http: UpstreamHttp, key: &str) -> Result<Self, Vec<Problem>> {
+        // First: what is written in between is another content to the next reading.
+        let digest = tls::client::digest(tls);
+        let config = tls::client::client_config(tls, &[], key)?;
+        let (unary, streams): (&[&str], &[&str]) = match http {
             UpstreamHttp::Auto => (&["h2", "http/1.1"], &["http/1.1"]),
             UpstreamHttp::Http1 => (&["http/1.1"], &["http/1.1"]),
             UpstreamHttp::Http2 => (&["h2"], &["h2"]),
         };
         Ok(Self {
-            unary: TlsConnector::from(tls::client::client_config(&config.tls, unary, &key)?),
-            streams: TlsConnector::from(tls::client::client_config(&config.tls, streams, &key)?),
+            unary: TlsConnector::from(tls::client::offering(&config, unary)),
+            streams: TlsConnector::from(tls::client::offering(&config, streams)),
+            fetcher: Fetcher::new(config),
+            digest,
+        })
+    }
+}
+
+impl Connector {
+    /// Blocking: reads files.
+    pub fn build(config: &config::Upstream, key: &str) -> Result<Self, Vec<Problem>> {
+        let key = format!("{key}.tls");
+        let loaded = Loaded::read(&config.tls, config.http, &key)?;
+        Ok(Self {
             tls: config.tls.clone(),
+            key,
+            loaded: ArcSwap::from_pointee(loaded),
+            generation: AtomicU64::new(0),
             http: config.http,
             timeout: config.connect_timeout,
         })
+    }
+
+    /// What the files hold by now, if that is something else. Blocking.
+    pub fn read_again(&self) -> Result<Option<Loaded>, Vec<Problem>> {
+        if self.files().is_empty() {
+            return Ok(None);
+        }
+        let known = self.loaded.load().digest;
+        if known.is_some() && known == tls::client::digest(&self.tls) {
+            return Ok(None);
+        }
+        Loaded::read(&self.tls, self.http, &self.key).map(Some)
+    }
+
+    /// For connections from now on.
+    pub fn take(&self, loaded: Loaded) {
+        self.loaded.store(Arc::new(loaded));
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// A connection is out of date once this is another one than before it was made.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub fn files(&self) -> Vec<PathBuf> {
+        tls::client::named_files(&self.tls)
+    }
+
+    /// For small requests beside the calls.
+    pub fn fetcher(&self) -> Fetcher {
+        self.loaded.load().fetcher.clone()
     }
 
     /// The open stream, and whether HTTP/2 is spoken on it.
@@ -75,7 +141,8 @@ impl Connector {
             return Ok((Either::Left(tcp), self.http == UpstreamHttp::Http2));
         }
         let name: ServerName<'static> = tls::client::server_name(&self.tls, bare).map_err(|_| Error::Name)?;
-        let connector = if stream { &self.streams } else { &self.unary };
+        let loaded = self.loaded.load_full();
+        let connector = if stream { &loaded.streams } else { &loaded.unary };
         let tls = connector.connect(name, tcp).await.map_err(Error::Tls)?;
         let http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2") || self.http == UpstreamHttp::Http2;
         Ok((Either::Right(tls), http2))

@@ -7,11 +7,13 @@
 //! HTTP/2 one slow reader of small events could cost every stream of the connection.
 
 mod connect;
+mod credential;
 mod pool;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,18 +27,21 @@ use crate::a2a::Operation;
 use crate::authenticate::CredentialPlaces;
 use crate::authorize::Permit;
 use crate::balance::{Endpoint, Endpoints, Selected};
-use crate::config::{self, Problem, UpstreamCredential};
+use crate::config::{self, Problem};
 use crate::drain::Drain;
+use crate::http::fetch::Fetcher;
 use crate::http::{body, hygiene};
 use crate::observe::AgentMetrics;
 
+use credential::Credential;
 pub use pool::Lease;
 use pool::{Class, Pool};
 
 /// The pools of one agent's endpoints and how its calls are made.
 pub struct Upstream {
     pools: Vec<Arc<Pool>>,
-    credential: Option<(header::HeaderName, HeaderValue)>,
+    connector: connect::Shared,
+    credential: Option<Credential>,
     first_byte: Duration,
     send: Option<Duration>,
     answer: body::Bounds,
@@ -110,7 +115,21 @@ impl Upstream {
         drain: &Drain,
         metrics: &Arc<AgentMetrics>,
     ) -> Result<Self, Vec<Problem>> {
-        let connector = Arc::new(connect::Connector::build(config, key)?);
+        let mut problems = Vec::new();
+        let connector = connect::Connector::build(config, key)
+            .map_err(|found| problems.extend(found))
+            .ok();
+        let credential = config
+            .credential
+            .as_ref()
+            .map(|credential| Credential::build(credential, &format!("{key}.credential")))
+            .transpose()
+            .map_err(|problem| problems.push(problem))
+            .ok();
+        let (Some(connector), Some(credential)) = (connector, credential) else {
+            return Err(problems);
+        };
+        let connector = Arc::new(connector);
         let pools = endpoints
             .all()
             .iter()
@@ -118,7 +137,8 @@ impl Upstream {
             .collect();
         Ok(Self {
             pools,
-            credential: credential(config.credential.as_ref(), key).map_err(|problem| vec![problem])?,
+            connector,
+            credential,
             first_byte: config.first_byte_timeout,
             send: config.send_timeout,
             answer: body::Bounds {
@@ -130,9 +150,48 @@ impl Upstream {
         })
     }
 
+    /// Reads the files of TLS and of the credential again. All of them good, or everything stays as it was; what is new
+    /// holds for new connections and new requests. Tells whether anything was different. Blocking; one at a time.
+    pub fn reload(&self) -> Result<bool, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let tls = self.connector.read_again().map_err(|found| problems.extend(found));
+        let credential = self.credential.as_ref().map(|credential| {
+            let read = credential.read_again().map_err(|problem| problems.push(problem));
+            (credential, read)
+        });
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut changed = false;
+        if let Ok(Some(loaded)) = tls {
+            self.connector.take(loaded);
+            changed = true;
+        }
+        if let Some((credential, Ok(Some(value)))) = credential {
+            credential.take(value);
+            changed = true;
+        }
+        Ok(changed)
+    }
+
+    /// Every file that `reload` reads.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let credential = self.credential.as_ref().and_then(Credential::file);
+        let mut files = self.connector.files();
+        files.extend(credential.map(Path::to_owned));
+        files
+    }
+
     /// What the agent is shown on every request.
-    pub fn credential(&self) -> Option<&(header::HeaderName, HeaderValue)> {
-        self.credential.as_ref()
+    pub fn credential(&self) -> Option<(&header::HeaderName, HeaderValue)> {
+        self.credential
+            .as_ref()
+            .map(|credential| (credential.name(), credential.value()))
+    }
+
+    /// For small requests beside the calls, with the same trust and the same certificate.
+    pub fn fetcher(&self) -> Fetcher {
+        self.connector.fetcher()
     }
 
     /// Drops connections that idled too long.
@@ -290,8 +349,8 @@ impl Upstream {
         *request.uri_mut() = target(&endpoint.uri, outgoing.query.as_deref());
         let mut headers = outgoing.headers;
         headers.insert(header::HOST, endpoint.host.clone());
-        if let Some((name, value)) = &self.credential {
-            headers.insert(name, value.clone());
+        if let Some((name, value)) = self.credential() {
+            headers.insert(name, value);
         }
         *request.headers_mut() = headers;
         request
@@ -336,27 +395,6 @@ fn target(endpoint: &Uri, query: Option<&str>) -> Uri {
         parts.path_and_query = Some(joined);
     }
     Uri::from_parts(parts).unwrap_or_else(|_| endpoint.clone())
-}
-
-fn credential(
-    credential: Option<&UpstreamCredential>,
-    key: &str,
-) -> Result<Option<(header::HeaderName, HeaderValue)>, Problem> {
-    use base64::Engine as _;
-    let (name, text) = match credential {
-        None => return Ok(None),
-        Some(UpstreamCredential::Header { name, value }) => (name.clone(), value.expose().clone()),
-        Some(UpstreamCredential::Bearer(token)) => (header::AUTHORIZATION, format!("Bearer {}", token.expose())),
-        Some(UpstreamCredential::Basic { username, password }) => {
-            let pair = format!("{username}:{}", password.expose());
-            let coded = base64::engine::general_purpose::STANDARD.encode(pair);
-            (header::AUTHORIZATION, format!("Basic {coded}"))
-        }
-    };
-    let mut value = HeaderValue::from_str(&text)
-        .map_err(|_| Problem::new(format!("{key}.credential"), "has characters that a header cannot carry"))?;
-    value.set_sensitive(true);
-    Ok(Some((name, value)))
 }
 
 /// The caller's head as it goes on: clean, without its credentials unless there are no `places` to strip.

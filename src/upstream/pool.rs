@@ -2,7 +2,8 @@
 //!
 //! HTTP/1.1: a stack of idle connections for each class, newest first, so that what is not needed grows old and is dropped.
 //! HTTP/2: connections shared by many calls, another one opened before a connection is full. The number of connections is
-//! bounded; at the bound a call is refused at once rather than queued.
+//! bounded; at the bound a call is refused at once rather than queued. Once what the gateway trusts or shows is another, a
+//! connection that was made before serves its exchanges to the end and no new one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,12 +65,14 @@ struct Idle {
     sender: Http1,
     since: Instant,
     place: OwnedSemaphorePermit,
+    generation: u64,
 }
 
 struct Multiplexed {
     sender: Http2,
     streams: AtomicUsize,
     idle_since: Mutex<Instant>,
+    generation: u64,
     _place: OwnedSemaphorePermit,
 }
 
@@ -102,12 +105,13 @@ impl Pool {
             mut sender,
             since,
             place,
+            generation,
         }) = self.pop(class)
         {
-            if since.elapsed() < self.idle && !sender.is_closed() {
+            if since.elapsed() < self.idle && self.is_current(generation) && !sender.is_closed() {
                 // The connection's own job may not have seen yet that the last exchange is over.
                 if sender.is_ready() || sender.ready().await.is_ok() {
-                    return Ok(self.lease_http1(sender, place, class, true));
+                    return Ok(self.lease_http1(sender, place, generation, class, true));
                 }
             }
         }
@@ -132,6 +136,7 @@ impl Pool {
             endpoint: self.endpoint.url.clone(),
             most: self.most,
         })?;
+        let generation = self.connector.generation();
         let stream = class == Class::Stream;
         let (io, speaks_http2) = self.connector.connect(&self.endpoint, stream).await.map_err(failed)?;
         self.metrics.upstream_connections.inc();
@@ -153,6 +158,7 @@ impl Pool {
                 sender,
                 streams: AtomicUsize::new(1),
                 idle_since: Mutex::new(Instant::now()),
+                generation,
                 _place: place,
             });
             lock(&self.http2).push(shared.clone());
@@ -175,16 +181,31 @@ impl Pool {
         // Errors reach whoever waits for an answer on this connection.
         // Mapped, because an async block would hold it twice.
         self.drain.aside(conn.map(drop));
-        Ok(self.lease_http1(sender, place, class, false))
+        Ok(self.lease_http1(sender, place, generation, class, false))
     }
 
-    fn lease_http1(self: &Arc<Self>, sender: Http1, place: OwnedSemaphorePermit, class: Class, reused: bool) -> Lease {
+    fn lease_http1(
+        self: &Arc<Self>,
+        sender: Http1,
+        place: OwnedSemaphorePermit,
+        generation: u64,
+        class: Class,
+        reused: bool,
+    ) -> Lease {
         Lease {
             pool: self.clone(),
-            line: Line::Http1 { sender, place },
+            line: Line::Http1 {
+                sender,
+                place,
+                generation,
+            },
             class,
             reused,
         }
+    }
+
+    fn is_current(&self, generation: u64) -> bool {
+        generation == self.connector.generation()
     }
 
     fn pop(&self, class: Class) -> Option<Idle> {
@@ -201,13 +222,15 @@ impl Pool {
     fn share(&self) -> Option<Arc<Multiplexed>> {
         let mut shared = lock(&self.http2);
         shared.retain(|connection| !connection.sender.is_closed());
+        let current = self.connector.generation();
         let free = shared.iter().find(|connection| {
-            connection
-                .streams
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| {
-                    (streams < STREAMS_PER_CONNECTION).then_some(streams + 1)
-                })
-                .is_ok()
+            connection.generation == current
+                && connection
+                    .streams
+                    .fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| {
+                        (streams < STREAMS_PER_CONNECTION).then_some(streams + 1)
+                    })
+                    .is_ok()
         });
         free.cloned()
     }
@@ -218,11 +241,14 @@ impl Pool {
         loop {
             ticks.tick().await;
             for stack in [&self.unary, &self.streams] {
-                lock(stack).retain(|idle| idle.since.elapsed() < self.idle && !idle.sender.is_closed());
+                lock(stack).retain(|idle| {
+                    idle.since.elapsed() < self.idle && self.is_current(idle.generation) && !idle.sender.is_closed()
+                });
             }
             lock(&self.http2).retain(|connection| {
                 let busy = connection.streams.load(Ordering::Acquire) > 0;
-                let fresh = lock(&connection.idle_since).elapsed() < self.idle;
+                let fresh =
+                    lock(&connection.idle_since).elapsed() < self.idle && self.is_current(connection.generation);
                 !connection.sender.is_closed() && (busy || fresh)
             });
         }
@@ -239,7 +265,11 @@ pub struct Lease {
 }
 
 enum Line {
-    Http1 { sender: Http1, place: OwnedSemaphorePermit },
+    Http1 {
+        sender: Http1,
+        place: OwnedSemaphorePermit,
+        generation: u64,
+    },
     Http2(Share),
 }
 
@@ -272,13 +302,19 @@ impl Lease {
 
     /// The answer has ended: the connection may serve the next exchange.
     pub fn give_back(self) {
-        if let Line::Http1 { sender, place } = self.line
+        if let Line::Http1 {
+            sender,
+            place,
+            generation,
+        } = self.line
+            && self.pool.is_current(generation)
             && !sender.is_closed()
         {
             lock(self.pool.stack(self.class)).push(Idle {
                 sender,
                 since: Instant::now(),
                 place,
+                generation,
             });
         }
     }

@@ -171,7 +171,8 @@ pub enum RawUpstreamHttp {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "UpstreamTls")]
 pub struct RawUpstreamTls {
-    /// PEM file with the CA certificates that the agent's certificate must chain to, instead of the system's.
+    /// PEM file with the CA certificates that the agent's certificate must chain to, instead of the system's. Read again
+    /// when it changes, like the other files of this section.
     pub ca: Option<String>,
     /// PEM file with the certificate that the gateway shows the agent.
     pub client_certificate: Option<String>,
@@ -204,7 +205,7 @@ pub struct RawHeaderCredential {
     pub name: Option<String>,
     /// Its value; from the environment with `${NAME}`. Either this or `value_file`.
     pub value: Option<SecretText>,
-    /// File with its value; one newline at the end is dropped.
+    /// File with its value; one newline at the end is dropped. Read again when it changes.
     pub value_file: Option<String>,
 }
 
@@ -215,7 +216,7 @@ pub struct RawHeaderCredential {
 pub struct RawBearerCredential {
     /// The token; from the environment with `${NAME}`. Either this or `token_file`.
     pub token: Option<SecretText>,
-    /// File with the token; one newline at the end is dropped.
+    /// File with the token; one newline at the end is dropped. Read again when it changes.
     pub token_file: Option<String>,
 }
 
@@ -228,7 +229,7 @@ pub struct RawBasicCredential {
     pub username: Option<String>,
     /// The password; from the environment with `${NAME}`. Either this or `password_file`.
     pub password: Option<SecretText>,
-    /// File with the password; one newline at the end is dropped.
+    /// File with the password; one newline at the end is dropped. Read again when it changes.
     pub password_file: Option<String>,
 }
 

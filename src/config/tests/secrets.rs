@@ -30,6 +30,55 @@ fn secrets_come_from_files_without_their_newline() {
 }
 
 #[test]
+fn a_secret_knows_its_file_and_what_stands_there_by_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    let secret = |credential: &str| {
+        std::fs::write(&path, "first\n").unwrap();
+        let text = format!(
+            "{BASE}agents: [ {{ name: o, path: /o, upstream: {{ endpoints: [ {{ url: http://o }} ] }} }}, {{ name: a, path: /a, upstream: {{ endpoints: [ {{ url: http://a }} ], credential: {{ {credential} }} }} }} ]"
+        );
+        let mut config = parse(&text, folder.path(), &Environment::default()).unwrap();
+        match config.agents.remove(1).upstream.credential.unwrap() {
+            UpstreamCredential::Header { value, .. } => value,
+            UpstreamCredential::Bearer(token) => token,
+            UpstreamCredential::Basic { password, .. } => password,
+        }
+    };
+    for credential in [
+        "header: { name: X-Key, value_file: secret }",
+        "bearer: { token_file: secret }",
+        "basic: { username: u, password_file: secret }",
+    ] {
+        let found = secret(credential);
+        assert_eq!(found.file(), Some(&*path), "{credential}");
+        for (written, expected) in [
+            ("a b\n", Some("a b")),
+            ("a\r\n", Some("a")),
+            ("a", Some("a")),
+            ("\n", None),
+        ] {
+            std::fs::write(&path, written).unwrap();
+            let read = found.read_again();
+            assert_eq!(
+                read.as_ref().ok().map(|secret| secret.expose().as_str()),
+                expected,
+                "{written:?}"
+            );
+            assert!(
+                read.is_ok_and(|read| read.file() == Some(&*path)) == expected.is_some(),
+                "{written:?}"
+            );
+        }
+    }
+    let inline = secret("bearer: { token: inline }");
+    assert_eq!(
+        (inline.file(), inline.read_again().unwrap().expose().as_str()),
+        (None, "inline")
+    );
+}
+
+#[test]
 fn nothing_shows_a_secret() {
     let text = "
 security_schemes:

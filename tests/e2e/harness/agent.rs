@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 /// What an agent was sent.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Received {
     /// Request line and fields as they came.
     pub head: String,
     pub body: Vec<u8>,
+    /// The certificate that the gateway showed.
+    pub certificate: Option<Vec<u8>>,
 }
 
 impl Received {
@@ -89,7 +92,22 @@ impl Agent {
         Self::on(socket, card, script)
     }
 
+    /// Behind TLS.
+    pub async fn over_tls(acceptor: TlsAcceptor, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::begin(socket, Some(acceptor), CARD, script)
+    }
+
     pub fn on(socket: TcpListener, card: &str, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        Self::begin(socket, None, card, script)
+    }
+
+    fn begin(
+        socket: TcpListener,
+        acceptor: Option<TlsAcceptor>,
+        card: &str,
+        script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let address = socket.local_addr().expect("an address");
         let (received, connections, open): (Arc<Mutex<Vec<Received>>>, Arc<AtomicUsize>, Arc<AtomicUsize>) =
             Default::default();
@@ -103,14 +121,27 @@ impl Agent {
             while let Ok((stream, _)) = socket.accept().await {
                 stream.set_nodelay(true).expect("nodelay");
                 count.fetch_add(1, Ordering::SeqCst);
-                let connection = Connection {
-                    stream,
-                    card: shown.clone(),
-                    script: script.clone(),
-                    log: log.clone(),
-                };
-                let opened = opened.clone();
+                let (card, script, log) = (shown.clone(), script.clone(), log.clone());
+                let (acceptor, opened) = (acceptor.clone(), opened.clone());
                 jobs.spawn(async move {
+                    let (stream, certificate): (Box<dyn Io>, _) = match acceptor {
+                        None => (Box::new(stream), None),
+                        Some(acceptor) => {
+                            let Ok(stream) = acceptor.accept(stream).await else {
+                                return;
+                            };
+                            let shown = stream.get_ref().1.peer_certificates();
+                            let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
+                            (Box::new(stream), certificate)
+                        }
+                    };
+                    let connection = Connection {
+                        stream,
+                        certificate,
+                        card,
+                        script,
+                        log,
+                    };
                     opened.fetch_add(1, Ordering::SeqCst);
                     connection.serve().await;
                     opened.fetch_sub(1, Ordering::SeqCst);
@@ -146,8 +177,12 @@ impl Agent {
     }
 }
 
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
 struct Connection {
-    stream: TcpStream,
+    stream: Box<dyn Io>,
+    certificate: Option<Vec<u8>>,
     card: Arc<Mutex<String>>,
     script: Arc<Script>,
     log: Arc<Mutex<Vec<Received>>>,
@@ -232,7 +267,7 @@ impl Connection {
     }
 
     async fn write(&mut self, bytes: Vec<u8>) -> bool {
-        self.stream.write_all(&bytes).await.is_ok()
+        self.stream.write_all(&bytes).await.is_ok() && self.stream.flush().await.is_ok()
     }
 
     async fn read(&mut self, buffer: &mut Vec<u8>) -> Option<Received> {
@@ -244,7 +279,11 @@ impl Connection {
         };
         let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
         buffer.drain(..end);
-        let mut received = Received { head, body: Vec::new() };
+        let mut received = Received {
+            head,
+            body: Vec::new(),
+            certificate: self.certificate.clone(),
+        };
         let length: usize = received
             .field("content-length")
             .map_or(0, |length| length.parse().expect("a length"));

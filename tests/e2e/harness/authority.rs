@@ -6,11 +6,12 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
     KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
 };
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tempfile::TempDir;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub const TLS_13: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 pub const TLS_12: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];
@@ -76,6 +77,23 @@ impl Authority {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.serial_number = Some(SerialNumber::from(serial));
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// A server of this name that demands certificates of this CA.
+    pub fn server(&self, name: &str) -> TlsAcceptor {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(self.issuer.der().clone()).unwrap();
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let (certificate, key) = self.issue(name);
+        let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(clients.build().unwrap())
+            .with_single_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
     }
 
     /// A client that trusts this CA and shows what `shown` issued it, if anything.

@@ -6,5 +6,6 @@ mod drain;
 mod examples;
 mod program;
 mod reload;
+mod renewal;
 mod signals;
 mod start;

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use argon2::{Argon2, CustomizedPasswordHasher, Params, Version};
 use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use rcgen::KeyPair;
@@ -21,8 +24,8 @@ use crate::faults::JSON;
 use crate::harness::authority::{Authority, CLIENT, TLS_13};
 use crate::harness::{Agent, Gateway, KEY_HASH, agent, call, config_of, eventually, send};
 
-const OK: &str = "a2a_gateway_reloads_total{result=\"ok\"}";
-const REFUSED: &str = "a2a_gateway_reloads_total{result=\"refused\"}";
+pub(super) const OK: &str = "a2a_gateway_reloads_total{result=\"ok\"}";
+pub(super) const REFUSED: &str = "a2a_gateway_reloads_total{result=\"refused\"}";
 const INLINE: &str = "keys: [ { id: tester, hash: \"KEY_HASH\" } ]";
 
 /// A gateway whose files are in `folder`; `change` makes the configuration name them.
@@ -33,7 +36,7 @@ async fn site(folder: &Path, change: impl FnOnce(String) -> String) -> (Agent, G
     (agent, gateway)
 }
 
-async fn refused(gateway: &Gateway) {
+pub(super) async fn refused(gateway: &Gateway) {
     eventually("the change is refused", || async {
         gateway.metric(REFUSED).await >= 1.0
     })
@@ -41,7 +44,7 @@ async fn refused(gateway: &Gateway) {
 }
 
 /// As tools renew files: written beside, then renamed.
-fn replace(folder: &Path, name: &str, text: &str) {
+pub(super) fn replace(folder: &Path, name: &str, text: &str) {
     let beside = folder.join(format!("{name}.new"));
     std::fs::write(&beside, text).unwrap();
     std::fs::rename(beside, folder.join(name)).unwrap();
@@ -288,6 +291,75 @@ async fn a_change_between_the_first_reading_and_the_start_is_not_missed() {
     })
     .await;
 }
+
+// Passwords.
+
+/// As cheap as the algorithm allows.
+fn users(users: &[(&str, &str)]) -> String {
+    let params = Params::new(8, 1, 1, None).unwrap();
+    let mut text = "users:\n".to_owned();
+    for (name, password) in users {
+        let hash = Argon2::new(argon2::Algorithm::Argon2id, Version::V0x13, Params::default())
+            .hash_password_customized(
+                password.as_bytes(),
+                b"0123456789abcdef",
+                Some("argon2id"),
+                None,
+                params.clone(),
+            )
+            .unwrap();
+        writeln!(text, "  - {{ name: {name}, password_hash: \"{hash}\" }}").unwrap();
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_new_password_is_good_an_old_one_is_not_and_a_broken_file_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("users.yaml"),
+        users(&[("ann", "old"), ("bob", "stays")]),
+    )
+    .unwrap();
+    let (_agent, gateway) = site(folder.path(), |yaml| {
+        let scheme = "  key: { type: http, scheme: basic, users_file: users.yaml }";
+        let lines: Vec<&str> = yaml
+            .lines()
+            .map(|line| if line.starts_with("  key:") { scheme } else { line })
+            .collect();
+        lines.join("\n")
+    })
+    .await;
+    let admitted = async |credential: &str| {
+        let coded = STANDARD.encode(credential);
+        status(&gateway, "authorization", &format!("Basic {coded}")).await
+    };
+    // Asked twice: what is remembered of a check must not outlive the file either.
+    for _ in 0..2 {
+        assert_eq!((admitted("ann:old").await, admitted("ann:new").await), (200, 401));
+    }
+    replace(
+        folder.path(),
+        "users.yaml",
+        "users:\n  - { name: ann, password_hash: new }\n",
+    );
+    refused(&gateway).await;
+    assert_eq!((admitted("ann:old").await, admitted("ann:new").await), (200, 401));
+    replace(folder.path(), "users.yaml", &users(&[("ann", "new"), ("bob", "stays")]));
+    eventually("the new password is good", || async {
+        admitted("ann:new").await == 200
+    })
+    .await;
+    assert_eq!((admitted("ann:old").await, admitted("bob:stays").await), (401, 200));
+    replace(folder.path(), "users.yaml", &users(&[("bob", "stays")]));
+    eventually("a removed user is refused", || async {
+        admitted("ann:new").await == 401
+    })
+    .await;
+    assert_eq!(admitted("bob:stays").await, 200);
+}
+
+// Tokens.
 
 /// A key pair of an issuer.
 struct Issuer {
