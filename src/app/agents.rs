@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::StatusCode;
+use rustls_pki_types::ServerName;
 
 use crate::a2a::card::{OriginCard, Publication, SchemeForm};
 use crate::a2a::security::{SchemeName, Security};
@@ -20,6 +21,7 @@ use crate::http::fetch;
 use crate::observe::{AgentMetrics, Metrics};
 use crate::pipeline::{Agent, Enforced};
 use crate::ratelimit::RateLimiter;
+use crate::tls;
 use crate::upstream::Upstream;
 
 /// For one attempt at one address.
@@ -92,6 +94,7 @@ pub fn build(
                 max_bytes: config.card.max_bytes,
                 timeout: CARD_TIMEOUT,
                 max_header_bytes: config.upstream.answer_header_bytes,
+                server_name: server_name(config),
             },
         },
         places: card::places(&config.upstream.endpoints, config.card.url.as_deref()),
@@ -177,6 +180,13 @@ impl Rules {
             overrides: self.overrides.clone(),
         })
     }
+}
+
+/// The name that the agent's own servers carry, if it is not the host of their URLs; it is none of a card from elsewhere.
+fn server_name(config: &config::Agent) -> Option<ServerName<'static>> {
+    let name = config.upstream.tls.server_name.as_ref()?;
+    let own = config.card.url.is_none();
+    own.then(|| tls::client::server_name(&config.upstream.tls, name).ok())?
 }
 
 /// Where callers find the agent, as its card says.

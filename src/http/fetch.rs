@@ -39,6 +39,8 @@ pub struct Options {
     pub timeout: Duration,
     /// Largest status line and header section.
     pub max_header_bytes: usize,
+    /// The name to verify and to send instead of the URL's host.
+    pub server_name: Option<ServerName<'static>>,
 }
 
 impl Default for Options {
@@ -48,6 +50,7 @@ impl Default for Options {
             max_bytes: 1024 * 1024,
             timeout: Duration::from_secs(10),
             max_header_bytes: 64 * 1024,
+            server_name: None,
         }
     }
 }
@@ -143,6 +146,7 @@ impl Fetcher {
         let Some(name) = &target.secure else {
             return talk(stream, target, options).await;
         };
+        let name = options.server_name.as_ref().unwrap_or(name);
         let stream = self
             .tls
             .connect(name.clone(), stream)

@@ -1,7 +1,8 @@
 //! The published card.
 
-use crate::harness::agent::{Agent, CARD, CARD_HYBRID, Reply};
-use crate::harness::{Gateway, call, get, post};
+use crate::harness::agent::{self, Agent, CARD, CARD_HYBRID, Reply};
+use crate::harness::authority::Authority;
+use crate::harness::{Gateway, call, config_of, get, post, send, with_upstream};
 
 const PATH: &str = "/agent/.well-known/agent-card.json";
 
@@ -77,4 +78,19 @@ async fn the_extended_card_is_rewritten_too() {
         "https://gateway.example/agent"
     );
     assert!(!got.text().contains("agent.internal"), "{}", got.text());
+}
+
+#[tokio::test]
+async fn the_card_of_an_endpoint_given_by_address_is_fetched_under_its_name() {
+    let authority = Authority::new();
+    let agent = Agent::over_tls(authority.server("a.example"), agent::tasks(|| "t".to_owned())).await;
+    let upstream = "tls: { server_name: a.example, ca: ca.pem, client_certificate: b.example.crt, \
+                    client_private_key: b.example.key }";
+    let yaml = with_upstream(&config_of(&[agent.address], "", ""), upstream).replace(
+        &format!("url: \"http://{}", agent.address),
+        &format!("url: \"https://{}", agent.address),
+    );
+    let gateway = Gateway::start_in(&yaml, authority.folder.path()).await;
+    gateway.ready().await;
+    assert_eq!(post(gateway.address, "/agent", &send("1", "x")).await.status, 200);
 }
