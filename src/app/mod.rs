@@ -196,7 +196,7 @@ impl Prepared {
         });
         let reloader = Reloader::new(&config, &acceptors, &verifiers, &pipeline.agents, &observer.metrics);
         reloader.start(&drain);
-        let settings = Arc::new(serve::Settings::new(&config.limits, &drain));
+        let settings = Arc::new(serve::Settings::new(&config.limits, &drain, &observer.metrics));
         for ((socket, acceptor), listener) in listeners.into_iter().zip(acceptors).zip(&config.listeners) {
             let door = listen::Door::new(listener, acceptor, &config.limits, &pipeline, &settings);
             let stop = drain.clone();

@@ -1,9 +1,10 @@
 //! Serving and calling HTTP: what the libraries let through is refused here.
 //!
-//! `framing` guards the bytes of HTTP/1.1 connections, `hygiene` the parsed head and what is forwarded of it, `body` is the
-//! only reader of whole bodies, `serve` runs one downstream connection, `fetch` is the small client for cards and keys, `query` reads the query of a
-//! target.
+//! `activity` knows what a connection is busy with, `framing` guards the bytes of HTTP/1.1 connections, `hygiene` the parsed
+//! head and what is forwarded of it, `body` is the only reader of whole bodies, `serve` runs one downstream connection,
+//! `fetch` is the small client for cards and keys, `query` reads the query of a target.
 
+mod activity;
 pub mod body;
 pub mod fetch;
 pub mod forwarded;

@@ -8,7 +8,6 @@ use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,14 +17,17 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use prometheus::IntCounter;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 use tower::Service;
 
+use super::activity::{Active, Activity};
 use super::framing::{self, Guard, Refusal};
 use super::woken::Woken;
 use crate::config::Limits;
 use crate::drain::Drain;
+use crate::observe::Metrics;
 
 /// What the handshake agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +52,17 @@ pub struct Settings {
     http1: hyper::server::conn::http1::Builder,
     http2: hyper::server::conn::http2::Builder<Drain>,
     drain: Drain,
+    ended: Ended,
+}
+
+/// Connections that were ended, by the limit.
+struct Ended {
+    pipelined: IntCounter,
 }
 
 impl Settings {
-    pub fn new(limits: &Limits, drain: &Drain) -> Self {
+    pub fn new(limits: &Limits, drain: &Drain, metrics: &Metrics) -> Self {
+        let ended = |limit| metrics.connections_ended.with_label_values(&[limit]);
         let mut http1 = hyper::server::conn::http1::Builder::new();
         http1
             .timer(TokioTimer::new())
@@ -88,6 +97,9 @@ impl Settings {
             http1,
             http2,
             drain: drain.clone(),
+            ended: Ended {
+                pipelined: ended("header_bytes"),
+            },
         }
     }
 
@@ -133,7 +145,14 @@ impl Settings {
                 .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
             Box::pin(self.watch(Box::pin(conn), activity, |conn| conn.graceful_shutdown()))
         } else {
-            let io = Guard::new(io, self.bounds, refusal, accepted);
+            let io = Guard::new(
+                io,
+                self.bounds,
+                refusal,
+                accepted,
+                activity.clone(),
+                self.ended.pipelined.clone(),
+            );
             let conn = self
                 .http1
                 .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
@@ -289,64 +308,6 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Prefixed<IO> {
     }
 }
 
-/// Which requests of a connection are under way, and since when none is.
-#[derive(Clone)]
-struct Activity(Arc<Counts>);
-
-struct Counts {
-    begun: Instant,
-    active: AtomicUsize,
-    used: AtomicBool,
-    /// Milliseconds from `begun` to the end of the last answer.
-    last: AtomicU64,
-}
-
-impl Activity {
-    fn new() -> Self {
-        Self(Arc::new(Counts {
-            begun: Instant::now(),
-            active: AtomicUsize::new(0),
-            used: AtomicBool::new(false),
-            last: AtomicU64::new(0),
-        }))
-    }
-
-    fn enter(&self) -> Active {
-        self.0.active.fetch_add(1, Ordering::AcqRel);
-        self.0.used.store(true, Ordering::Release);
-        Active(self.clone())
-    }
-
-    /// There was a request.
-    fn is_used(&self) -> bool {
-        self.0.used.load(Ordering::Acquire)
-    }
-
-    /// `Err` with what is left of the period, or with the whole of it while a request is under way.
-    fn idle_for(&self, period: Duration) -> Result<(), Duration> {
-        if self.0.active.load(Ordering::Acquire) > 0 {
-            return Err(period);
-        }
-        let since = self.0.begun + Duration::from_millis(self.0.last.load(Ordering::Acquire));
-        match period.checked_sub(since.elapsed()) {
-            None | Some(Duration::ZERO) => Ok(()),
-            Some(left) => Err(left),
-        }
-    }
-}
-
-/// One request under way; until its answer's body is dropped.
-struct Active(Activity);
-
-impl Drop for Active {
-    fn drop(&mut self) {
-        let counts = &self.0.0;
-        let now = u64::try_from(counts.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        counts.last.store(now, Ordering::Release);
-        counts.active.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 #[derive(Clone)]
 struct Counted<S> {
     inner: S,
@@ -356,6 +317,7 @@ struct Counted<S> {
 impl<S, B> Service<Request<Incoming>> for Counted<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>>,
+    B: Body,
 {
     type Response = Response<CountedBody<B>>;
     type Error = S::Error;
@@ -384,6 +346,7 @@ pin_project_lite::pin_project! {
 impl<F, B, E> Future for CountedFuture<F>
 where
     F: Future<Output = Result<Response<B>, E>>,
+    B: Body,
 {
     type Output = Result<Response<CountedBody<B>>, E>;
 
@@ -391,6 +354,11 @@ where
         let this = self.project();
         let response = ready!(this.inner.poll(cx))?;
         let active = this.active.take();
+        if let Some(active) = &active
+            && response.body().size_hint().exact().is_none()
+        {
+            active.streams();
+        }
         Poll::Ready(Ok(response.map(|body| CountedBody { _active: active, body })))
     }
 }

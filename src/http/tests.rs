@@ -4,9 +4,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Request, request};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use prometheus::IntCounter;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::Instant;
 
+use super::activity::Activity;
 use super::framing::{Bounds, Guard, Refusal};
 use super::{forwarded, hygiene};
 use crate::observe::Reason;
@@ -18,11 +20,18 @@ const BOUNDS: Bounds = Bounds {
     header_timeout: Duration::from_secs(5),
 };
 
+fn guard(io: DuplexStream, bounds: Bounds, refusal: &Refusal) -> (Guard<DuplexStream>, Activity) {
+    let activity = Activity::new();
+    let pipelined = IntCounter::new("pipelined", "connections").expect("a counter");
+    let guard = Guard::new(io, bounds, refusal.clone(), Instant::now(), activity.clone(), pipelined);
+    (guard, activity)
+}
+
 /// What comes out of the guard when `input` goes in, cut into pieces of `step` bytes.
 async fn guarded(input: &[u8], step: usize) -> (Vec<u8>, Refusal) {
     let (mut caller, ours) = duplex(64);
     let refusal = Refusal::default();
-    let mut guard = Guard::new(ours, BOUNDS, refusal.clone(), Instant::now());
+    let (mut guard, activity) = guard(ours, BOUNDS, &refusal);
     let pieces: Vec<Vec<u8>> = input.chunks(step).map(<[u8]>::to_vec).collect();
     let writer = async move {
         for piece in pieces {
@@ -44,7 +53,11 @@ async fn guarded(input: &[u8], step: usize) -> (Vec<u8>, Refusal) {
             let read = tokio::time::timeout(Duration::from_millis(200), guard.read(&mut buffer)).await;
             match read {
                 Ok(Ok(0)) | Err(_) => return out,
-                Ok(Ok(count)) => out.extend_from_slice(&buffer[..count]),
+                Ok(Ok(count)) => {
+                    out.extend_from_slice(&buffer[..count]);
+                    // Each request is answered at once.
+                    drop(activity.enter());
+                }
                 Ok(Err(error)) => panic!("{error}"),
             }
         }
@@ -219,7 +232,7 @@ async fn a_head_that_does_not_come_is_refused_in_time() {
             header_timeout: Duration::from_millis(50),
             ..BOUNDS
         };
-        let mut guard = Guard::new(ours, bounds, refusal.clone(), Instant::now());
+        let (mut guard, _activity) = guard(ours, bounds, &refusal);
         caller.write_all(begin.as_bytes()).await.expect("room");
         let mut buffer = [0; 200];
         let count = guard.read(&mut buffer).await.expect("the harmless head");

@@ -20,6 +20,7 @@ pub const REJECTS: &str = "a2a_gateway_rejects_total";
 pub const CONNECTIONS_OPEN: &str = "a2a_gateway_connections_open";
 pub const CONNECTIONS: &str = "a2a_gateway_connections_total";
 pub const CONNECTIONS_REFUSED: &str = "a2a_gateway_connections_refused_total";
+pub const CONNECTIONS_ENDED: &str = "a2a_gateway_connections_ended_total";
 pub const TLS_FAILURES: &str = "a2a_gateway_tls_handshake_failures_total";
 pub const CERTIFICATE_EXPIRY: &str = "a2a_gateway_certificate_expiry_timestamp_seconds";
 pub const RELOADS: &str = "a2a_gateway_reloads_total";
@@ -56,6 +57,10 @@ pub const HELP: &[(&str, &str)] = &[
     (
         CONNECTIONS_REFUSED,
         "Downstream connections closed at once, by the limit that was reached.",
+    ),
+    (
+        CONNECTIONS_ENDED,
+        "Downstream connections ended without an answer, by the limit that was reached.",
     ),
     (TLS_FAILURES, "TLS handshakes that failed, by reason."),
     (
@@ -108,6 +113,7 @@ pub struct Metrics {
     pub connections_open: IntGaugeVec,
     pub connections: IntCounterVec,
     pub connections_refused: IntCounterVec,
+    pub connections_ended: IntCounterVec,
     pub tls_failures: IntCounterVec,
     pub certificate_expiry: GaugeVec,
     pub reloads: IntCounterVec,
@@ -152,6 +158,7 @@ impl Metrics {
             connections_open: make.gauges(CONNECTIONS_OPEN, &["listener"])?,
             connections: make.counters(CONNECTIONS, &["listener"])?,
             connections_refused: make.counters(CONNECTIONS_REFUSED, &["listener", "limit"])?,
+            connections_ended: make.counters(CONNECTIONS_ENDED, &["limit"])?,
             tls_failures: make.counters(TLS_FAILURES, &["listener", "reason"])?,
             certificate_expiry: make.gauges_f64(CERTIFICATE_EXPIRY, &["listener"])?,
             reloads: make.counters(RELOADS, &["result"])?,

@@ -234,7 +234,8 @@ pub struct RawLimits {
     /// How often a quiet HTTP/2 connection is asked for a sign of life, and how long the answer may take. Finds dead
     /// callers within a minute.
     pub http2_ping: Time,
-    /// Largest request header section. Room for several large tokens; what common proxies take.
+    /// Largest request header section. Room for several large tokens; what common proxies take. Also the most that may
+    /// follow a call on an HTTP/1.1 connection while its answer, a stream, is under way; a caller who sends more is cut off.
     pub header_bytes: Size,
     /// Most request header fields. Several times what clients and proxies add.
     pub header_fields: u32,

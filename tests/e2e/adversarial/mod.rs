@@ -14,6 +14,7 @@ mod json;
 mod jwt;
 mod limits;
 mod log;
+mod pipelining;
 mod site;
 mod size;
 mod time;
