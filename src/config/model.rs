@@ -98,7 +98,8 @@ pub enum Store {
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub tls_handshake: Duration,
-    /// From accept, or from the end of the last answer on an HTTP/1.1 connection that has begun a request.
+    /// From accept, or from the end of the last answer on an HTTP/1.1 connection that has begun a request. Over HTTP/2 from
+    /// accept to the first request.
     pub request_header: Duration,
     pub request_body_idle: Duration,
     pub request_body: Duration,

@@ -58,6 +58,8 @@ pub struct Settings {
 /// Connections that were ended, by the limit.
 struct Ended {
     pipelined: IntCounter,
+    /// There was no request in time.
+    unused: IntCounter,
 }
 
 impl Settings {
@@ -99,6 +101,7 @@ impl Settings {
             drain: drain.clone(),
             ended: Ended {
                 pipelined: ended("header_bytes"),
+                unused: ended("request_header"),
             },
         }
     }
@@ -133,7 +136,11 @@ impl Settings {
                 match self.unless_leaving(sniffed).await {
                     Some(Ok(Ok(Some(sniffed)))) => sniffed,
                     // Closed or broken before a request, or nothing at all came: nobody waits for an answer.
-                    Some(Ok(Ok(None) | Err(_)) | Err(_)) | None => return None,
+                    Some(Err(_)) => {
+                        self.ended.unused.inc();
+                        return None;
+                    }
+                    Some(Ok(Ok(None) | Err(_))) | None => return None,
                 }
             }
             known @ (Protocol::Http1 | Protocol::Http2) => (known, Vec::new()),
@@ -143,7 +150,8 @@ impl Settings {
             let conn = self
                 .http2
                 .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
-            Box::pin(self.watch(Box::pin(conn), activity, |conn| conn.graceful_shutdown()))
+            let unused = Some(accepted + self.bounds.header_timeout);
+            Box::pin(self.watch(Box::pin(conn), activity, unused, |conn| conn.graceful_shutdown()))
         } else {
             let io = Guard::new(
                 io,
@@ -156,7 +164,8 @@ impl Settings {
             let conn = self
                 .http1
                 .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
-            Box::pin(self.watch(Box::pin(conn), activity, |conn| conn.graceful_shutdown()))
+            // The guard waits for the first head.
+            Box::pin(self.watch(Box::pin(conn), activity, None, |conn| conn.graceful_shutdown()))
         })
     }
 
@@ -173,11 +182,21 @@ impl Settings {
     }
 
     /// The connection is boxed, because a future that takes it by value would hold it several times over.
-    async fn watch<C>(self: Arc<Self>, mut conn: Pin<Box<C>>, activity: Activity, shut: impl Fn(Pin<&mut C>))
-    where
+    ///
+    /// `unused`: until when there must be a first request.
+    async fn watch<C>(
+        self: Arc<Self>,
+        mut conn: Pin<Box<C>>,
+        activity: Activity,
+        unused: Option<Instant>,
+        shut: impl Fn(Pin<&mut C>),
+    ) where
         C: Future<Output = Result<(), hyper::Error>>,
     {
-        let mut idle = pin!(tokio::time::sleep(self.keep_alive));
+        let mut idle = pin!(match unused {
+            Some(until) => tokio::time::sleep_until(until),
+            None => tokio::time::sleep(self.keep_alive),
+        });
         let mut draining = pin!(self.drain.draining());
         let mut deadline = pin!(self.drain.deadline());
         let (mut drained, mut told) = (false, false);
@@ -200,6 +219,16 @@ impl Settings {
                 Event::Idle => match activity.idle_for(self.keep_alive) {
                     // hyper would wait for a first request even now.
                     _ if drained && !activity.is_used() => return,
+                    _ if unused.is_some() && !activity.is_used() => {
+                        if told {
+                            return;
+                        }
+                        // A request that was on its way is still answered.
+                        self.ended.unused.inc();
+                        shut(conn.as_mut());
+                        told = true;
+                        idle.as_mut().reset(Instant::now() + LAST_WORDS);
+                    }
                     Err(left) => idle.as_mut().reset(Instant::now() + left),
                     // A peer that ignores the goodbye is left after one more period.
                     Ok(()) if told => return,

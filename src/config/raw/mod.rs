@@ -223,7 +223,8 @@ pub enum RawStore {
 pub struct RawLimits {
     /// From accept to the end of the TLS handshake. A handshake takes three round trips; 10 s forgives a bad network.
     pub tls_handshake: Time,
-    /// To the end of the request header, counted from accept or from the end of the last answer. The same reason.
+    /// To the end of the request header, counted from accept or from the end of the last answer. The same reason. Over
+    /// HTTP/2 to the first request, counted from accept.
     pub request_header: Time,
     /// Longest silence inside a request body. Above any retransmission of a living caller.
     pub request_body_idle: Time,

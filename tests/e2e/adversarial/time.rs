@@ -97,6 +97,35 @@ async fn who_says_nothing_is_left_without_a_word() {
 }
 
 #[tokio::test]
+async fn an_http2_connection_without_a_request_is_left_as_soon_as_one_over_http1() {
+    let site = Site::start(setup("limits: { request_header: 1s }")).await;
+    let ended = "a2a_gateway_connections_ended_total{limit=\"request_header\"}";
+    let headers = frames::frame(frames::HEADERS, 0, 1, &frames::block(&frames::call_fields()));
+    let ping = frames::frame(frames::PING, 0, 0, &[7; 8]);
+    for (count, begin) in [(1.0, vec![]), (2.0, headers), (3.0, ping)] {
+        let mut frames = Frames::to(site.gateway.address).await;
+        frames.send(&begin).await;
+        while frames.next().await.is_some() {}
+        assert_eq!(site.gateway.metric(ended).await, count);
+    }
+    // Who has called once is kept.
+    let mut frames = Frames::to(site.gateway.address).await;
+    for stream in [1, 3] {
+        frames
+            .headers(stream, &frames::block(&frames::call_fields()), false)
+            .await;
+        frames.data(stream, good().as_bytes(), true).await;
+        while frames.telling().await.expect("open").kind != frames::DATA {}
+        site.note_passed(1);
+        // Longer than a first request may take.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+    }
+    assert_eq!(site.gateway.metric(ended).await, 3.0);
+    site.works().await;
+    site.done().await;
+}
+
+#[tokio::test]
 async fn a_body_that_stalls_or_drips_ends_in_408() {
     let site = Site::start(setup("limits: { request_body_idle: 600ms, request_body: 1500ms }")).await;
     let good = good();

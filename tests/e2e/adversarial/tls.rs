@@ -225,6 +225,13 @@ async fn what_alpn_did_not_agree_on_is_not_spoken() {
         "no protocol in common"
     );
     failures(&site, "handshake", 1.0).await;
+    // Nothing at all, or only the preface, where HTTP/2 was agreed on.
+    for begin in ["", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"] {
+        let client = authority.client(TLS_13, &["h2"], None);
+        let mut wire = Wire::over(connect(&site, &client, "a.example").await.unwrap());
+        wire.send(begin).await;
+        while wire.more().await.is_some() {}
+    }
     // A slow head is timed behind the handshake too.
     let client = authority.client(TLS_13, &["http/1.1"], None);
     let mut wire = Wire::over(connect(&site, &client, "a.example").await.unwrap());
