@@ -104,6 +104,7 @@ impl Door {
     /// The handshake and the first bytes.
     async fn begin(self, stream: TcpStream, address: SocketAddr) -> Option<Serving> {
         let settings = self.settings.clone();
+        let stream = settings.patient(stream);
         let Some(acceptor) = self.acceptor.clone() else {
             let peer = Peer {
                 address,

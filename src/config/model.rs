@@ -103,6 +103,7 @@ pub struct Limits {
     pub request_header: Duration,
     pub request_body_idle: Duration,
     pub request_body: Duration,
+    pub response_idle: Duration,
     pub keep_alive: Duration,
     pub http2_ping: Duration,
     pub header_bytes: usize,

@@ -96,6 +96,7 @@ fn limits(limits: &Limits) -> Value {
         "request_header": time(limits.request_header),
         "request_body_idle": time(limits.request_body_idle),
         "request_body": time(limits.request_body),
+        "response_idle": time(limits.response_idle),
         "keep_alive": time(limits.keep_alive),
         "http2_ping": time(limits.http2_ping),
         "header_bytes": size(limits.header_bytes),

@@ -1,8 +1,8 @@
 //! Serving and calling HTTP: what the libraries let through is refused here.
 //!
-//! `activity` knows what a connection is busy with, `framing` guards the bytes of HTTP/1.1 connections, `hygiene` the parsed
-//! head and what is forwarded of it, `body` is the only reader of whole bodies, `serve` runs one downstream connection,
-//! `fetch` is the small client for cards and keys, `query` reads the query of a target.
+//! `framing` guards the bytes of HTTP/1.1 connections, `hygiene` the parsed head and what is forwarded of it, `body` is the
+//! only reader of whole bodies, `serve` runs one downstream connection, `activity` knows what it is busy with, `streams`
+//! runs those of HTTP/2, `fetch` is the small client for cards and keys, `query` reads the query of a target.
 
 mod activity;
 pub mod body;
@@ -13,6 +13,7 @@ pub mod hygiene;
 pub mod panic;
 pub mod query;
 pub mod serve;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod woken;

@@ -19,14 +19,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use prometheus::IntCounter;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tower::Service;
 
 use super::activity::{Active, Activity};
 use super::framing::{self, Guard, Refusal};
+use super::streams::{self, Streams};
 use super::woken::Woken;
 use crate::config::Limits;
 use crate::drain::Drain;
+use crate::listener::{Patience, Patient};
 use crate::observe::Metrics;
 
 /// What the handshake agreed on.
@@ -50,8 +53,9 @@ pub struct Settings {
     bounds: framing::Bounds,
     keep_alive: Duration,
     http1: hyper::server::conn::http1::Builder,
-    http2: hyper::server::conn::http2::Builder<Drain>,
+    http2: hyper::server::conn::http2::Builder<Streams>,
     drain: Drain,
+    patience: Patience,
     ended: Ended,
 }
 
@@ -76,7 +80,11 @@ impl Settings {
             http1.max_headers(limits.header_fields + 1);
         }
         // `max_buf_size` stays hyper's: the guard bounds the head, and a smaller buffer cuts a 64 KiB body in two reads.
-        let mut http2 = hyper::server::conn::http2::Builder::new(drain.clone());
+        let patience = Patience {
+            most: limits.response_idle,
+            ended: ended("response_idle"),
+        };
+        let mut http2 = hyper::server::conn::http2::Builder::new(Streams::new(drain, patience.clone()));
         http2
             .timer(TokioTimer::new())
             .initial_stream_window_size(limits.http2_stream_window)
@@ -99,11 +107,17 @@ impl Settings {
             http1,
             http2,
             drain: drain.clone(),
+            patience,
             ended: Ended {
                 pipelined: ended("header_bytes"),
                 unused: ended("request_header"),
             },
         }
+    }
+
+    /// The connection as it is to be used, below TLS.
+    pub fn patient(&self, stream: TcpStream) -> Patient {
+        Patient::new(stream, self.patience.clone())
     }
 
     /// Begins to serve a connection; what it returns goes on until the connection ends. In two steps, so that a connection
@@ -405,7 +419,9 @@ impl<B: Body> Body for CountedBody<B> {
     type Error = B::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        self.project().body.poll_frame(cx)
+        let frame = self.project().body.poll_frame(cx);
+        streams::offered(matches!(frame, Poll::Ready(Some(Ok(_)))));
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Request, request};
 use prometheus::IntCounter;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -120,6 +121,27 @@ async fn the_next_head_is_found_behind_every_kind_of_body() {
          Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nGET /c HTTP/1.1\r\nHost: a\r\n\r\n",
     )
     .await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_next_head_passes_before_the_answer_has_ended() {
+    let first = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+    let second = "GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
+    let (mut caller, ours) = duplex(1024);
+    let (mut guard, activity) = guard(ours, BOUNDS, &Refusal::default());
+    let both = format!("{first}{second}");
+    caller.write_all(both.as_bytes()).await.expect("room");
+    let mut buffer = [0; 200];
+    let count = guard.read(&mut buffer).await.expect("the first");
+    assert_eq!(String::from_utf8_lossy(&buffer[..count]), first);
+    assert!(guard.read(&mut buffer).now_or_never().is_none(), "no answer yet");
+    drop(activity.enter());
+    let count = guard.read(&mut buffer).await.expect("the second");
+    assert_eq!(String::from_utf8_lossy(&buffer[..count]), second);
+    // The end is no head, and does not wait.
+    caller.write_all(second.as_bytes()).await.expect("room");
+    drop(caller);
+    assert_eq!(guard.read(&mut buffer).await.expect("the end"), 0);
 }
 
 #[tokio::test]

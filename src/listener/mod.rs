@@ -5,6 +5,7 @@
 //! IPv4 peers of an IPv6 socket appear with their IPv4 address. Knows nothing of TLS or HTTP.
 
 mod connections;
+mod patient;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
 pub use connections::{ConnectionSlot, Connections, Rejected, Source};
+pub use patient::{Patience, Patient};
 
 use crate::config;
 

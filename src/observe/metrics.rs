@@ -60,7 +60,7 @@ pub const HELP: &[(&str, &str)] = &[
     ),
     (
         CONNECTIONS_ENDED,
-        "Downstream connections ended without an answer, by the limit that was reached.",
+        "Downstream connections, or single HTTP/2 streams, ended without an answer, by the limit that was reached.",
     ),
     (TLS_FAILURES, "TLS handshakes that failed, by reason."),
     (

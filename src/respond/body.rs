@@ -33,7 +33,12 @@ pub struct Body {
 }
 
 enum Kind {
-    Whole { bytes: Bytes, outcome: Outcome },
+    Whole {
+        bytes: Bytes,
+        /// It goes on in pieces.
+        large: bool,
+        outcome: Outcome,
+    },
     Stream(Box<EventStream>),
 }
 
@@ -41,7 +46,11 @@ impl Body {
     /// `outcome` is what the record says once the bytes were taken.
     pub fn whole(bytes: Bytes, outcome: Outcome, held: Held) -> Self {
         let mut body = Self {
-            kind: Kind::Whole { bytes, outcome },
+            kind: Kind::Whole {
+                large: bytes.len() > PIECE,
+                bytes,
+                outcome,
+            },
             held: Some(held),
         };
         if body.is_empty() {
@@ -79,12 +88,16 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
         match &mut this.kind {
-            Kind::Whole { bytes, outcome } => {
+            Kind::Whole { bytes, large, outcome } => {
                 if bytes.is_empty() {
                     return Poll::Ready(None);
                 }
-                let piece = bytes.split_to(bytes.len().min(PIECE));
+                let mut piece = bytes.split_to(bytes.len().min(PIECE));
                 let last = bytes.is_empty().then_some(*outcome);
+                if *large && last.is_some() {
+                    // The last piece may wait for its caller; the whole answer need not wait with it.
+                    piece = Bytes::copy_from_slice(&piece);
+                }
                 if let Some(held) = &mut this.held {
                     held.record.bytes_out += piece.len() as u64;
                 }

@@ -30,6 +30,8 @@ use crate::upstream::Lease;
 
 /// What is collected of a burst before it goes on: enough that a write costs little per event, little enough to hold.
 const BURST_BYTES: usize = 32 * 1024;
+/// Most that goes on at once, so that a caller who takes a large event slowly is seen to take it.
+const PIECE: usize = 64 * 1024;
 
 pub struct EventStream {
     body: Incoming,
@@ -48,6 +50,8 @@ pub struct EventStream {
     first_seen: bool,
     saw_error: bool,
     ended: Option<Result<(), Outcome>>,
+    /// What is left of a large burst.
+    left: Bytes,
     /// The caller's connection took bytes and may not have sent them yet.
     unsent: bool,
     idle: Option<Idle>,
@@ -91,6 +95,7 @@ impl EventStream {
             first_seen: false,
             saw_error: false,
             ended: None,
+            left: Bytes::new(),
             // The head.
             unsent: true,
             idle: settings.idle.map(|most| Idle {
@@ -112,7 +117,16 @@ impl EventStream {
 
     /// The next bytes for the caller; an error is an end that must not look like one.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Option<Result<Bytes, Outcome>>> {
-        let next = self.poll_next(cx, record);
+        if !self.left.is_empty() {
+            return Poll::Ready(Some(Ok(self.piece())));
+        }
+        let mut next = self.poll_next(cx, record);
+        if let Poll::Ready(Some(Ok(bytes))) = &mut next
+            && bytes.len() > PIECE
+        {
+            self.left = std::mem::take(bytes);
+            *bytes = self.piece();
+        }
         let unsent = std::mem::replace(&mut self.unsent, matches!(next, Poll::Ready(Some(Ok(_)))));
         if unsent && let Poll::Ready(Some(Err(outcome))) = next {
             // hyper drops what it has not sent when a body fails; asked to come back, it sends first.
@@ -121,6 +135,10 @@ impl EventStream {
             return Poll::Pending;
         }
         next
+    }
+
+    fn piece(&mut self) -> Bytes {
+        self.left.split_to(self.left.len().min(PIECE))
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Option<Result<Bytes, Outcome>>> {

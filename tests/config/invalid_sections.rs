@@ -113,6 +113,11 @@ fn state_limits_and_log() {
     );
     section(
         "limits",
+        "{ response_idle: 2h }",
+        "limits.response_idle (line 5): must be from 1ms to 1h, found 2h",
+    );
+    section(
+        "limits",
         "{ keep_alive: 0s }",
         "limits.keep_alive (line 5): must be from 1ms to 1h, found 0s",
     );

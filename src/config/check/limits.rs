@@ -22,6 +22,7 @@ pub fn limits(check: &mut Check<'_>, raw: &RawLimits) -> Limits {
     let request_header = time("request_header", raw.request_header);
     let request_body_idle = time("request_body_idle", raw.request_body_idle);
     let request_body = time("request_body", raw.request_body);
+    let response_idle = time("response_idle", raw.response_idle);
     let keep_alive = time("keep_alive", raw.keep_alive);
     let http2_ping = time("http2_ping", raw.http2_ping);
 
@@ -69,6 +70,7 @@ pub fn limits(check: &mut Check<'_>, raw: &RawLimits) -> Limits {
         request_header,
         request_body_idle,
         request_body,
+        response_idle,
         keep_alive,
         http2_ping,
         header_bytes,

@@ -230,6 +230,10 @@ pub struct RawLimits {
     pub request_body_idle: Time,
     /// To the end of the request body. 4 MiB in 30 s needs about 1 Mbit/s.
     pub request_body: Time,
+    /// Longest time in which a caller takes nothing of what is ready for it; then its connection ends, over HTTP/2
+    /// perhaps only the stream. A reader who is there takes something within seconds; half a minute forgives a phone
+    /// that changes networks.
+    pub response_idle: Time,
     /// How long a connection without a call is kept. What nginx ships.
     pub keep_alive: Time,
     /// How often a quiet HTTP/2 connection is asked for a sign of life, and how long the answer may take. Finds dead
@@ -273,6 +277,7 @@ impl Default for RawLimits {
             request_header: Time::seconds(10),
             request_body_idle: Time::seconds(15),
             request_body: Time::seconds(30),
+            response_idle: Time::seconds(30),
             keep_alive: Time::seconds(75),
             http2_ping: Time::seconds(20),
             header_bytes: Size::kib(64),

@@ -49,6 +49,10 @@ impl Frames {
     pub async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the gateway listens");
         stream.set_nodelay(true).expect("nodelay");
+        Self::over(stream).await
+    }
+
+    pub async fn over(stream: TcpStream) -> Self {
         let mut frames = Self {
             stream,
             buffer: Vec::new(),

@@ -15,6 +15,7 @@ mod jwt;
 mod limits;
 mod log;
 mod pipelining;
+mod readers;
 mod site;
 mod size;
 mod time;
