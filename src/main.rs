@@ -102,7 +102,7 @@ fn main() -> ExitCode {
             recover,
         } => {
             let loaded = match (config, listen.map(listener::settled).transpose()) {
-                (Some(path), _) => config::load(&path, &Environment::process()),
+                (Some(path), _) => app::load(&path, &Environment::process()),
                 (None, Ok(listen)) => config::from_agents(&agent, listen, admin),
                 (None, Err(error)) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
             };
@@ -111,22 +111,14 @@ fn main() -> ExitCode {
                 Err(problems) => invalid(&problems),
             }
         }
-        Command::Check { config } => {
-            let checked = config::load(&config, &Environment::process()).and_then(|config| {
-                match app::prepare(config, Clock::system(), None) {
-                    Ok(_) => Ok(()),
-                    Err(app::Error::Config(problems)) => Err(problems),
-                    Err(error) => Err(vec![Problem::new("", chain(&error))]),
-                }
-            });
-            match checked {
-                Ok(()) => {
-                    say("the configuration is valid\n");
-                    ExitCode::SUCCESS
-                }
-                Err(problems) => invalid(&problems),
+        Command::Check { config } => match app::check(&config, &Environment::process()) {
+            Ok(()) => {
+                say("the configuration is valid\n");
+                ExitCode::SUCCESS
             }
-        }
+            Err(app::Error::Config(problems)) => invalid(&problems),
+            Err(error) => fail(INTERNAL, &chain(&error)),
+        },
         Command::Schema => {
             say(&format!("{:#}\n", config::schema()));
             ExitCode::SUCCESS

@@ -15,6 +15,8 @@ mod invalid;
 mod invalid_sections;
 #[path = "config/reference.rs"]
 mod reference;
+#[path = "config/together.rs"]
+mod together;
 
 use std::collections::BTreeMap;
 

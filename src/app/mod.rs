@@ -2,6 +2,7 @@
 //! bound and reports every problem at once; `Prepared::bind` opens the store and the sockets.
 
 mod agents;
+mod examine;
 mod listen;
 mod reload;
 
@@ -26,6 +27,7 @@ use crate::route::Routes;
 use crate::tls;
 use crate::{affinity, config};
 
+pub use examine::{check, load};
 pub use reload::Reloader;
 
 /// After the drain deadline, for the broken ends that it makes bodies send and for services to stop.
@@ -109,7 +111,10 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
             agents: built,
             recover: false,
         }),
-        _ => Err(Error::Config(problems)),
+        _ => {
+            config.places.locate(&mut problems);
+            Err(Error::Config(problems))
+        }
     }
 }
 

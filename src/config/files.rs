@@ -1,8 +1,11 @@
-//! Reading the files that the configuration names: bounded, with the path and the cause in the error.
+//! Reading the files that the configuration names: bounded, with the path and the cause in the error. And whether a folder
+//! that it names can be written, without writing it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
 
 /// The largest file that the configuration may name; a CA bundle is the largest real one (about 250 KiB).
 pub const MAX_FILE: u64 = 16 * 1024 * 1024;
@@ -41,4 +44,30 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
 
 pub fn read_text(path: &Path) -> Result<String, Error> {
     String::from_utf8(read(path)?).map_err(|_| Error::NotText { path: path.to_owned() })
+}
+
+/// Why a folder cannot be used, or made, by this process; nothing is changed. Whoever may do everything may also do this.
+pub fn folder_fault(folder: &Path) -> Option<String> {
+    for at in folder.ancestors() {
+        let at = if at.as_os_str().is_empty() { Path::new(".") } else { at };
+        let shown = at.display();
+        match fs::metadata(at) {
+            Ok(found) if !found.is_dir() => return Some(format!("{shown} is not a folder")),
+            Ok(_) => {
+                let wanted = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+                let error = io::Error::from(rustix::fs::access(at, wanted).err()?);
+                return Some(if at == folder {
+                    format!("{shown} cannot be written: {error}")
+                } else {
+                    format!(
+                        "{} cannot be made: {shown} cannot be written: {error}",
+                        folder.display()
+                    )
+                });
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => return Some(format!("{shown} cannot be used: {error}")),
+        }
+    }
+    None
 }

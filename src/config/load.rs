@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::check;
+use super::check::{self, Invalid};
 use super::environment::Environment;
 use super::model::Config;
 use super::raw::Raw;
@@ -10,17 +10,28 @@ use super::{Problem, expand, files, origin, overlay, schema, shape, tree};
 
 /// Reads and checks the file. Relative paths in it start at its folder.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config, Vec<Problem>> {
-    let text =
-        files::read_text(path).map_err(|error| vec![Problem::new("configuration", super::with_causes(&error))])?;
+    examine(path, environment).map_err(|invalid| invalid.problems)
+}
+
+/// The same; whoever reads the files that the configuration names can go on with what is good in one that has mistakes.
+pub fn examine(path: &Path, environment: &Environment) -> Result<Config, Box<Invalid>> {
+    let text = files::read_text(path).map_err(|error| {
+        let problem = Problem::new("configuration", super::with_causes(&error));
+        Invalid::new(vec![problem])
+    })?;
     let base = path.parent().unwrap_or_else(|| Path::new(""));
-    parse(&text, base, environment)
+    read(&text, base, environment)
 }
 
 /// The same for text at hand; relative paths start at `base`.
 pub fn parse(text: &str, base: &Path, environment: &Environment) -> Result<Config, Vec<Problem>> {
+    read(text, base, environment).map_err(|invalid| invalid.problems)
+}
+
+fn read(text: &str, base: &Path, environment: &Environment) -> Result<Config, Box<Invalid>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let schema = schema::shared();
-    let mut root = tree::parse(text).map_err(|problem| vec![problem])?;
+    let mut root = tree::parse(text).map_err(|problem| Invalid::new(vec![problem]))?;
     let mut problems = Vec::new();
     expand::expand(&mut root, environment, &mut problems);
     overlay::lay(&mut root, environment, schema, &mut problems);
@@ -33,10 +44,10 @@ pub fn parse(text: &str, base: &Path, environment: &Environment) -> Result<Confi
             if problems.is_empty() {
                 problems.push(Problem::new("configuration", error.to_string()));
             }
-            return Err(problems);
+            return Err(Invalid::new(problems));
         }
     };
-    let mut config = check::check(&raw, base, &fitted.places, problems)?;
+    let mut config = check::check(&raw, base, fitted.places, problems)?;
     origin::note(&raw, base, &mut config);
     Ok(config)
 }

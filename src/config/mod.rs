@@ -2,7 +2,8 @@
 //!
 //! `tree` parses, `expand` and `overlay` lay the environment over it, `shape` fits it to the `schema` made from `raw`,
 //! `check` makes the `model`. Each step reports what it finds and goes on with the rest, so that one start shows every
-//! mistake. Whether the named certificates, keys and folders are good is found out by the stages that use them.
+//! mistake. Whether the named certificates, keys and folders are good is found out by the stages that use them; `Invalid`
+//! keeps for them what of a configuration with mistakes names files.
 
 mod check;
 mod environment;
@@ -12,6 +13,7 @@ mod load;
 pub mod model;
 mod origin;
 mod overlay;
+mod places;
 mod raw;
 mod redact;
 mod schema;
@@ -26,10 +28,12 @@ mod tests;
 
 use std::fmt;
 
+pub use check::{Invalid, Sound};
 pub use environment::Environment;
-pub use load::{load, parse};
+pub use load::{examine, load, parse};
 pub use model::*;
-pub use redact::redacted;
+pub use places::Places;
+pub use redact::{redacted, shown_url};
 pub use schema::schema;
 pub use start::from_agents;
 

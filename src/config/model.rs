@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::Secret;
+use super::{Places, Secret};
 use crate::a2a::security::{SchemeName, Security};
 use crate::a2a::{Generation, Operation};
 
@@ -29,6 +29,8 @@ pub struct Config {
     pub drain: Duration,
     /// Worker threads; `None` is one per core.
     pub workers: Option<usize>,
+    /// Where its keys stand, for what is found out about it later.
+    pub places: Places,
 }
 
 #[derive(Clone, Debug)]

@@ -13,6 +13,8 @@ use super::units::{Rate, Size, Time, Wait};
 use crate::a2a::security::Security;
 
 const BLANK: &str = "[redacted]";
+/// The same where brackets would not be a URL.
+const HIDDEN: &str = "redacted";
 
 pub fn redacted(config: &Config) -> Value {
     let schemes: Map<String, Value> = config
@@ -336,7 +338,7 @@ fn path(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Leaves out what is not set, and user information of every URL, wherever a user may have put one.
+/// Leaves out what is not set, and the secrets of every URL, wherever a user may have put one.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -344,19 +346,34 @@ fn tidy(value: &mut Value) {
             object.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
-        Value::String(text) => {
-            if let Some(plain) = without_userinfo(text) {
-                *text = plain;
-            }
+        Value::String(text) if text.contains("://") => {
+            *text = text.split_inclusive(char::is_whitespace).map(shown_url).collect();
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn without_userinfo(text: &str) -> Option<String> {
-    let (scheme, rest) = text.split_once("://")?;
+/// A URL for people: without user information, and without what its query says; either may be a secret.
+pub fn shown_url(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, rest) = rest.split_at_checked(end)?;
-    let (_, host) = authority.rsplit_once('@')?;
-    Some(format!("{scheme}://{host}{rest}"))
+    let authority = rest.get(..end).unwrap_or(rest);
+    // A password with one of these characters in it ends at the last `@`, as whoever wrote it meant it.
+    let is_cut = !authority.contains('@')
+        && authority
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| !port.ends_with(']') && port.parse::<u16>().is_err());
+    let within = if is_cut { rest } else { authority };
+    let last = within.rfind('@').map_or(0, |at| at + 1);
+    let rest = rest.get(last..).unwrap_or(rest);
+    match rest.split_once('?') {
+        None => format!("{scheme}{rest}"),
+        Some((before, query)) => {
+            let after = query.find('#').and_then(|at| query.get(at..)).unwrap_or_default();
+            format!("{scheme}{before}?{HIDDEN}{after}")
+        }
+    }
 }

@@ -5,41 +5,11 @@
 //! maps by name, so that the places and names of the others stay. Understands exactly the part of JSON Schema that our
 //! types produce.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
-use super::tree::{Entry, Kind, Node, Origin};
+use super::places::Places;
+use super::tree::{Kind, Node, Origin};
 use super::{Problem, join, place, suggest, units};
-
-/// What the walk found out about the places of keys.
-#[derive(Debug, Default)]
-pub struct Places {
-    lines: BTreeMap<String, u32>,
-    variables: BTreeMap<String, String>,
-}
-
-impl Places {
-    /// The line of a key, or of the nearest section around it that has one.
-    pub fn line(&self, key: &str) -> Option<u32> {
-        let mut key = key;
-        loop {
-            if let Some(line) = self.lines.get(key) {
-                return Some(*line);
-            }
-            if self.variables.contains_key(key) {
-                return None;
-            }
-            let end = key.rfind(['.', '['])?;
-            key = key.get(..end)?;
-        }
-    }
-
-    /// The environment variable that gave the value.
-    pub fn variable(&self, key: &str) -> Option<&str> {
-        self.variables.get(key).map(String::as_str)
-    }
-}
 
 pub struct Fitted {
     pub value: Value,
@@ -260,35 +230,9 @@ impl<'a> Walk<'a> {
 
     fn note(&mut self, node: &Node, key: &str) {
         match &node.origin {
-            Origin::Line(Some(line)) => {
-                self.places.lines.entry(key.to_owned()).or_insert(*line);
-            }
+            Origin::Line(Some(line)) => self.places.at_value(key, *line),
             Origin::Line(None) => {}
-            Origin::Variable(name) => {
-                self.places.variables.insert(key.to_owned(), name.clone());
-            }
-        }
-    }
-}
-
-impl Places {
-    /// The line of the key itself: a section begins below it.
-    fn at(&mut self, key: &str, entry: &Entry) {
-        if let Some(line) = entry.line {
-            self.lines.insert(key.to_owned(), line);
-        }
-    }
-
-    pub fn problem(&self, key: &str, cause: impl Into<String>) -> Problem {
-        let mut cause = cause.into();
-        if let Some(name) = self.variable(key) {
-            cause = format!("{cause} (set by {name})");
-        }
-        let root = key.is_empty();
-        Problem {
-            key: if root { "configuration" } else { key }.to_owned(),
-            line: if root { None } else { self.line(key) },
-            cause,
+            Origin::Variable(name) => self.places.by_variable(key, name),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::check::{self, url::Url};
 use super::model::Config;
+use super::places::Places;
 use super::raw::Raw;
-use super::shape::Places;
 use super::{Problem, place};
 
 /// Loopback: what has no security of its own is not put on a network by default.
@@ -26,14 +26,19 @@ pub fn from_agents(
     for (index, text) in agents.iter().enumerate() {
         match Url::parse(text) {
             Ok(url) => urls.push(url),
-            Err(cause) => problems.push(Problem::new(place("--agent", index), cause)),
+            Err(faults) => problems.extend(
+                faults
+                    .into_iter()
+                    .map(|fault| Problem::new(place("--agent", index), fault)),
+            ),
         }
     }
     if agents.is_empty() {
         problems.push(Problem::new("--agent", "needs at least one URL"));
     }
-    if !problems.is_empty() {
-        return Err(problems);
+    if urls.is_empty() {
+        // Stands in for those that are wrong, so that the other arguments are looked at.
+        urls.extend(Url::parse("http://localhost/"));
     }
     let mut taken = BTreeSet::new();
     let names: Vec<String> = urls.iter().map(|url| check::unused(&mut taken, &name(url))).collect();
@@ -63,9 +68,17 @@ pub fn from_agents(
         "state": { "store": "memory" },
         "agents": listed,
     });
-    match serde_json::from_value::<Raw>(raw) {
-        Ok(raw) => check::check(&raw, Path::new(""), &Places::default(), Vec::new()).map_err(in_arguments),
-        Err(error) => Err(vec![Problem::new("--agent", error.to_string())]),
+    let checked = match serde_json::from_value::<Raw>(raw) {
+        Ok(raw) => check::check(&raw, Path::new(""), Places::default(), Vec::new()),
+        Err(error) => return Err(vec![Problem::new("--agent", error.to_string())]),
+    };
+    match checked {
+        Ok(config) if problems.is_empty() => Ok(config),
+        Ok(_) => Err(problems),
+        Err(invalid) => {
+            problems.extend(in_arguments(invalid.problems));
+            Err(problems)
+        }
     }
 }
 

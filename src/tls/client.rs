@@ -125,7 +125,7 @@ fn client_certificate(pair: &CertificateFiles, key_prefix: &str) -> Result<Singl
         files::read(path)
             .map(Zeroizing::new)
             .map_err(|error| {
-                problems.push(Problem::new(format!("{key_prefix}.client.{name}"), chain_of(&error)));
+                problems.push(Problem::new(format!("{key_prefix}.client_{name}"), chain_of(&error)));
             })
             .ok()
     };
@@ -145,7 +145,7 @@ fn client_certificate(pair: &CertificateFiles, key_prefix: &str) -> Result<Singl
                         Blame::PrivateKey => ("private_key", &pair.private_key),
                     };
                     Problem::new(
-                        format!("{key_prefix}.client.{name}"),
+                        format!("{key_prefix}.client_{name}"),
                         format!("{}: {cause}", path.display()),
                     )
                 })

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::model::{Agent, AgentRoute, Card};
 use super::super::raw::{Raw, RawAgent, RawCard};
+use super::super::redact::shown_url;
 use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
@@ -61,8 +62,8 @@ fn hosts_hide_nothing(check: &mut Check<'_>, raw: &Raw) {
 fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mut Taken) -> Option<Agent> {
     let name_key = join(key, "name");
     let name = names::name(check, &name_key, one.name.as_ref());
-    if let Some(name) = &name {
-        taken.names.claim(check, &name_key, name);
+    if let Some(text) = &one.name {
+        taken.names.claim(check, &name_key, text);
     }
     let route = route(check, key, one, taken);
     let upstream = one
@@ -96,29 +97,36 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
     })
 }
 
+/// Also of an agent whose route is wrong it is known what another one must not have.
 fn route(check: &mut Check<'_>, key: &str, raw: &RawAgent, taken: &mut Taken) -> Option<AgentRoute> {
-    match (&raw.path, &raw.host) {
-        (Some(path), None) => {
-            let key = join(key, "path");
-            if let Some(fault) = route_fault(path) {
-                check.problem(&key, fault);
-                return None;
-            }
-            taken.paths.claim(check, &key, path);
-            Some(AgentRoute::Path(path.trim_end_matches('/').to_owned()))
-        }
-        (None, Some(text)) => {
-            let key = join(key, "host");
-            let Some(host) = url::host(text) else {
-                check.problem(
-                    &key,
-                    format!("`{text}` is not a host name; write it without scheme, port or `*`"),
-                );
-                return None;
-            };
-            taken.hosts.claim(check, &key, &host);
-            Some(AgentRoute::Host(host))
-        }
+    let path = raw.path.as_deref().map(|path| {
+        let key = join(key, "path");
+        let faults = route_faults(path);
+        let good = faults.is_empty();
+        check.problems(&key, faults);
+        let plain = path.trim_end_matches('/');
+        taken
+            .paths
+            .claim(check, &key, if plain.is_empty() { path } else { plain });
+        good.then(|| AgentRoute::Path(plain.to_owned()))
+    });
+    let host = raw.host.as_deref().map(|text| {
+        let key = join(key, "host");
+        let Some(host) = url::host(text) else {
+            check.problem(
+                &key,
+                format!(
+                    "`{}` is not a host name; write it without scheme, port or `*`",
+                    shown_url(text)
+                ),
+            );
+            return None;
+        };
+        taken.hosts.claim(check, &key, &host);
+        Some(AgentRoute::Host(host))
+    });
+    match (path, host) {
+        (Some(route), None) | (None, Some(route)) => route,
         (Some(_), Some(_)) => {
             check.problem(key, "has both `path` and `host`; keep one of them");
             None
@@ -130,34 +138,36 @@ fn route(check: &mut Check<'_>, key: &str, raw: &RawAgent, taken: &mut Taken) ->
     }
 }
 
-fn route_fault(path: &str) -> Option<String> {
+fn route_faults(path: &str) -> Vec<&'static str> {
+    let mut faults = Vec::new();
     if path == "/" {
-        return None;
+        return faults;
     }
     if !path.starts_with('/') {
-        return Some("must begin with `/`".to_owned());
+        faults.push("must begin with `/`");
     }
-    if let Some(fault) = url::path_fault(path) {
-        return Some(fault.to_owned());
-    }
+    faults.extend(url::path_faults(path));
     if path.ends_with('/') {
-        return Some("must not end with `/`".to_owned());
+        faults.push("must not end with `/`");
     }
     if path.contains('%') {
         // Encoded spellings of a path are compared with nothing: two texts would mean one route.
-        return Some("must not contain percent-encoded characters".to_owned());
+        faults.push("must not contain percent-encoded characters");
     }
-    path.split('/')
+    if path
+        .split('/')
         .any(|segment| segment.eq_ignore_ascii_case(".well-known"))
-        .then(|| "must not contain `.well-known`, under which cards are published".to_owned())
+    {
+        faults.push("must not contain `.well-known`, under which cards are published");
+    }
+    faults
 }
 
 fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
-    let mut sound = true;
-    if let Some(Err(cause)) = raw.url.as_deref().map(url::verify) {
-        check.problem(&join(key, "url"), cause);
-        sound = false;
-    }
+    let sound = raw
+        .url
+        .as_deref()
+        .is_none_or(|text| check.plain_url(&join(key, "url"), text).is_some());
     for name in raw.overrides.keys() {
         if is_forbidden_override(name) {
             check.problem(

@@ -102,8 +102,8 @@ impl Rules {
             let key = place(key, index);
             let name_key = join(&key, "name");
             let name = names::name(check, &name_key, raw.name.as_ref());
-            if let Some(name) = &name {
-                self.unique.claim(check, &name_key, name);
+            if let Some(text) = &raw.name {
+                self.unique.claim(check, &name_key, text);
             }
             if let Some(rule) = rate_limit(check, &key, raw) {
                 self.rules.push((name, rule));
@@ -136,7 +136,7 @@ pub fn unused(taken: &mut BTreeSet<String>, base: &str) -> String {
 
 /// Its name is the one that it has unless the user gives one.
 fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<RateLimit> {
-    if raw.burst.is_some() && raw.rate.is_none() {
+    if raw.burst.is_some() && raw.rate.is_none() && !check.was_given_up(&join(key, "rate")) {
         check.problem(&join(key, "burst"), "belongs to `rate`");
     }
     for (name, value) in [
@@ -147,6 +147,17 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
         if value == Some(0) {
             check.problem(&join(key, name), "would admit nothing; at least 1");
         }
+    }
+    let mut operations = Vec::new();
+    for (index, name) in raw.operations.items() {
+        let operation = Operation::ALL
+            .into_iter()
+            .find(|operation| operation.as_str() == name.0);
+        if operation.is_some_and(|operation| operations.contains(&operation)) {
+            let key = place(&join(key, "operations"), index);
+            check.problem(&key, format!("`{}` is named twice", name.0));
+        }
+        operations.extend(operation);
     }
     let (kind, bound) = match (raw.rate, raw.concurrent, raw.open_streams) {
         (Some(rate), None, None) => (
@@ -169,17 +180,6 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
         RawLimitKey::Address => ("address", LimitKey::Address),
         RawLimitKey::Agent => ("agent", LimitKey::Agent),
     };
-    let mut operations = Vec::new();
-    for (index, name) in raw.operations.items() {
-        let operation = Operation::ALL
-            .into_iter()
-            .find(|operation| operation.as_str() == name.0);
-        if operation.is_some_and(|operation| operations.contains(&operation)) {
-            let key = place(&join(key, "operations"), index);
-            check.problem(&key, format!("`{}` is named twice", name.0));
-        }
-        operations.extend(operation);
-    }
     Some(RateLimit {
         name: format!("{whose}-{kind}"),
         per,

@@ -40,8 +40,8 @@ fn listener(
 ) -> Option<Listener> {
     let name_key = join(key, "name");
     let name = names::name(check, &name_key, raw.name.as_ref());
-    if let Some(name) = &name {
-        unique.claim(check, &name_key, name);
+    if let Some(text) = &raw.name {
+        unique.claim(check, &name_key, text);
     }
     let address_key = join(key, "address");
     let address = raw
@@ -55,10 +55,7 @@ fn listener(
         }
         bound.push((address_key, address));
     }
-    let tls = match &raw.tls {
-        Some(raw) => Some(tls(check, &join(key, "tls"), raw)?),
-        None => None,
-    };
+    let tls = raw.tls.as_ref().map(|raw| tls(check, &join(key, "tls"), raw));
     let mut trusted_proxies = Vec::new();
     for (index, text) in raw.trusted_proxies.items() {
         let key = place(&join(key, "trusted_proxies"), index);
@@ -67,7 +64,10 @@ fn listener(
     Some(Listener {
         name: name?,
         address: address?,
-        tls,
+        tls: match tls {
+            Some(tls) => Some(tls?),
+            None => None,
+        },
         trusted_proxies,
     })
 }
@@ -123,6 +123,8 @@ fn tls(check: &mut Check<'_>, key: &str, raw: &RawListenerTls) -> Option<Listene
         RawClientCertificates::Optional => ClientCertificates::Optional,
         RawClientCertificates::Required => ClientCertificates::Required,
     };
+    // Of a value that was given up nothing follows for the others.
+    let is_known = !check.was_given_up(&join(key, "client_certificates"));
     let asks = client_certificates != ClientCertificates::Off;
     if asks && raw.client_ca.is_none() {
         check.problem(
@@ -134,7 +136,7 @@ fn tls(check: &mut Check<'_>, key: &str, raw: &RawListenerTls) -> Option<Listene
         ("client_ca", raw.client_ca.is_some()),
         ("client_crls", !raw.client_crls.is_empty()),
     ] {
-        if given && !asks {
+        if given && is_known && !asks {
             check.problem(
                 &join(key, name),
                 "has no effect while `client_certificates` is `off`; set it to `optional` or `required`",
@@ -146,7 +148,7 @@ fn tls(check: &mut Check<'_>, key: &str, raw: &RawListenerTls) -> Option<Listene
     for (index, file) in raw.client_crls.items() {
         client_crls.extend(check.path(&place(&join(key, "client_crls"), index), file));
     }
-    Some(ListenerTls {
+    let tls = ListenerTls {
         certificates: certificates?,
         client_certificates,
         client_ca,
@@ -155,7 +157,9 @@ fn tls(check: &mut Check<'_>, key: &str, raw: &RawListenerTls) -> Option<Listene
             RawTlsVersion::Tls12 => TlsVersion::Tls12,
             RawTlsVersion::Tls13 => TlsVersion::Tls13,
         },
-    })
+    };
+    check.sound.listeners.push((key.to_owned(), tls.clone()));
+    Some(tls)
 }
 
 fn certificates(check: &mut Check<'_>, key: &str, raw: &RawListenerTls) -> Option<Vec<CertificateFiles>> {
@@ -182,16 +186,20 @@ fn certificates(check: &mut Check<'_>, key: &str, raw: &RawListenerTls) -> Optio
         }
         (false, false) => {
             let mut all = Vec::new();
+            let mut complete = true;
             for (index, raw) in raw.certificates.items() {
                 let key = place(&join(key, "certificates"), index);
                 let certificate = check.optional_path(&join(&key, "certificate"), raw.certificate.as_ref());
                 let private_key = check.optional_path(&join(&key, "private_key"), raw.private_key.as_ref());
-                all.push(CertificateFiles {
-                    certificate: certificate?,
-                    private_key: private_key?,
-                });
+                match (certificate, private_key) {
+                    (Some(certificate), Some(private_key)) => all.push(CertificateFiles {
+                        certificate,
+                        private_key,
+                    }),
+                    (Some(_) | None, _) => complete = false,
+                }
             }
-            Some(all)
+            complete.then_some(all)
         }
     }
 }

@@ -1,9 +1,12 @@
 //! From what the file says to what the program is built from: every rule that types cannot express, all problems at once.
 //!
 //! Each part gives `None` when something in it cannot be built, and goes on with the rest. What `shape` has reported is
-//! not reported again in other words: a problem at, above or below a key that already has one is dropped.
+//! not reported again in other words: a problem at, above or below a key that already has one is dropped, and nothing is
+//! concluded from a default that only stands in for a value that was given up. The parts that name files are kept apart
+//! (`Sound`), so that the files can be looked into although something else is wrong.
 
 mod agents;
+mod invalid;
 mod limits;
 mod listeners;
 mod names;
@@ -18,10 +21,11 @@ use std::time::Duration;
 
 use super::Problem;
 use super::model::{Admin, Config, Log, LogFormat, State, Store};
+use super::places::Places;
 use super::raw::{Raw, RawAdmin, RawLog, RawLogFormat, RawState, RawStore};
-use super::shape::Places;
 use super::units::{Size, Time};
 
+pub use invalid::{Invalid, Sound};
 pub use limits::unused;
 
 /// Where the embedded store is when the file does not say.
@@ -34,24 +38,35 @@ pub const HOUR: Duration = Duration::from_secs(60 * 60);
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `earlier` are the problems that `shape` and its forerunners have found.
-pub fn check(raw: &Raw, base: &Path, places: &Places, earlier: Vec<Problem>) -> Result<Config, Vec<Problem>> {
+pub fn check(raw: &Raw, base: &Path, places: Places, earlier: Vec<Problem>) -> Result<Config, Box<Invalid>> {
     let mut check = Check {
         base,
-        places,
+        places: &places,
         reported: earlier.iter().map(|problem| problem.key.clone()).collect(),
         problems: earlier,
+        sound: Sound::default(),
+        named: Vec::new(),
     };
     let config = build(&mut check, raw);
-    let mut problems = check.problems;
+    let Check {
+        mut problems,
+        sound,
+        named,
+        ..
+    } = check;
     match config {
-        Some(config) if problems.is_empty() => Ok(config),
+        Some(config) if problems.is_empty() => Ok(Config { places, ..config }),
         Some(_) | None => {
             if problems.is_empty() {
                 problems.push(Problem::new("configuration", "is incomplete"));
             }
-            // In the order of the file; what has no line (variables) comes last.
-            problems.sort_by_key(|problem| problem.line.unwrap_or(u32::MAX));
-            Err(problems)
+            places.sort(&mut problems);
+            Err(Box::new(Invalid {
+                problems,
+                sound,
+                places,
+                named,
+            }))
         }
     }
 }
@@ -81,12 +96,15 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         log,
         drain,
         workers: raw.workers.and_then(|count| usize::try_from(count).ok()),
+        places: Places::default(),
     })
 }
 
 fn admin(check: &mut Check<'_>, raw: &RawAdmin) -> Option<Admin> {
     let address = listeners::address(check, "admin.address", &raw.address)?;
-    raw.enabled.then_some(Admin { address })
+    // No listener collides with a default that nobody asked for.
+    let known = !check.was_given_up("admin.address") && !check.was_given_up("admin.enabled");
+    (raw.enabled && known).then_some(Admin { address })
 }
 
 fn state(check: &mut Check<'_>, raw: &RawState) -> Option<State> {
@@ -107,9 +125,11 @@ fn state(check: &mut Check<'_>, raw: &RawState) -> Option<State> {
             let sync_interval = raw.sync_interval.map_or(DEFAULT_SYNC_INTERVAL, |interval| {
                 check.time("state.sync_interval", interval, MILLISECOND, HOUR)
             });
-            check
-                .path("state.path", path)
-                .map(|path| Store::Embedded { path, sync_interval })
+            let path = check.folder("state.path", path);
+            if !check.was_given_up("state.path") && !check.was_given_up("state.store") {
+                check.sound.state.clone_from(&path);
+            }
+            path.map(|path| Store::Embedded { path, sync_interval })
         }
     };
     let max_tasks = check.count("state.max_tasks", raw.max_tasks, 1, 100_000_000);
@@ -147,6 +167,9 @@ pub struct Check<'a> {
     places: &'a Places,
     reported: Vec<String>,
     problems: Vec<Problem>,
+    pub sound: Sound,
+    /// Every file that a key names, whatever else is wrong with its section.
+    named: Vec<(String, PathBuf)>,
 }
 
 impl Check<'_> {
@@ -161,8 +184,33 @@ impl Check<'_> {
         }
     }
 
-    /// A file or folder, from the folder of the configuration.
+    pub fn problems(&mut self, key: &str, causes: impl IntoIterator<Item = impl Into<String>>) {
+        for cause in causes {
+            self.problem(key, cause);
+        }
+    }
+
+    /// The value at `key` was written, and is not what `raw` says: a default stands in for it.
+    pub fn was_given_up(&self, key: &str) -> bool {
+        self.reported.iter().any(|other| is_related(other, key))
+    }
+
+    /// The same for a section: of what is wrong inside it, nothing follows for the rest.
+    pub fn was_given_up_whole(&self, key: &str) -> bool {
+        self.reported.iter().any(|other| is_inside(other, key))
+    }
+
+    /// A file, from the folder of the configuration.
     pub fn path(&mut self, key: &str, text: &str) -> Option<PathBuf> {
+        let path = self.folder(key, text)?;
+        let named = (key.to_owned(), path.clone());
+        if !self.named.contains(&named) {
+            self.named.push(named);
+        }
+        Some(path)
+    }
+
+    pub fn folder(&mut self, key: &str, text: &str) -> Option<PathBuf> {
         if text.is_empty() {
             self.problem(key, "is empty; name a file");
             return None;
@@ -178,8 +226,19 @@ impl Check<'_> {
     pub fn url(&mut self, key: &str, text: &str) -> Option<url::Url> {
         match url::Url::parse(text) {
             Ok(url) => Some(url),
-            Err(cause) => {
-                self.problem(key, cause);
+            Err(faults) => {
+                self.problems(key, faults);
+                None
+            }
+        }
+    }
+
+    /// A URL that is only passed on or fetched as it stands: a query is fine.
+    pub fn plain_url(&mut self, key: &str, text: &str) -> Option<url::Url> {
+        match url::verify(text) {
+            Ok(url) => Some(url),
+            Err(faults) => {
+                self.problems(key, faults);
                 None
             }
         }
@@ -227,10 +286,11 @@ impl Check<'_> {
 
 /// The same key, or one inside the other.
 fn is_related(one: &str, other: &str) -> bool {
-    let inside = |outer: &str, inner: &str| {
-        inner
-            .strip_prefix(outer)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
-    inside(one, other) || inside(other, one)
+    is_inside(one, other) || is_inside(other, one)
+}
+
+fn is_inside(outer: &str, inner: &str) -> bool {
+    inner
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }

@@ -46,9 +46,18 @@ pub fn schemes(check: &mut Check<'_>, raw: &Names<RawScheme>) -> Option<BTreeMap
         match (raw, kind) {
             (Some(raw), Some(kind)) => {
                 let description = raw.description.clone();
-                schemes.insert(name.clone(), Scheme { description, kind });
+                let scheme = Scheme { description, kind };
+                check.sound.schemes.insert(name.clone(), scheme.clone());
+                schemes.insert(name.clone(), scheme);
             }
-            (Some(_), None) | (None, _) => complete = false,
+            (Some(raw), None) => {
+                complete = false;
+                if let Some(kind) = files_of(check, raw) {
+                    let description = None;
+                    check.sound.schemes.insert(name.clone(), Scheme { description, kind });
+                }
+            }
+            (None, _) => complete = false,
         }
     }
     complete.then_some(schemes)
@@ -96,6 +105,46 @@ fn kind(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind>
             Some(SchemeKind::OpenIdConnect { url: url?, jwt: jwt? })
         }
         (RawSchemeType::MutualTls, _) => mutual_tls(check, key, raw),
+    }
+}
+
+/// What reads the files of a scheme that is not complete.
+fn files_of(check: &mut Check<'_>, raw: &RawScheme) -> Option<SchemeKind> {
+    let stand_in = || "x".to_owned();
+    let path = |text: &Option<String>| Some(check.base.join(text.as_ref().filter(|text| !text.is_empty())?));
+    match (raw.kind?, raw.scheme) {
+        (RawSchemeType::ApiKey, _) if raw.keys.is_none() => Some(SchemeKind::ApiKey {
+            place: ApiKeyPlace::Header,
+            name: stand_in(),
+            keys: KeySource::File(path(&raw.keys_file)?),
+        }),
+        (RawSchemeType::Http, Some(RawHttpScheme::Basic)) => Some(SchemeKind::Basic {
+            users_file: path(&raw.users_file)?,
+        }),
+        (RawSchemeType::Http, Some(RawHttpScheme::Bearer))
+        | (RawSchemeType::OAuth2 | RawSchemeType::OpenIdConnect, _) => {
+            let keys = match (path(&raw.jwks_file), path(&raw.jwks_ca)) {
+                (Some(file), None) => JwksSource::File(file),
+                (None, Some(ca)) => JwksSource::Url {
+                    url: "https://localhost/".to_owned(),
+                    ca: Some(ca),
+                    refresh: DEFAULT_JWKS_REFRESH,
+                    cooldown: DEFAULT_JWKS_COOLDOWN,
+                },
+                (Some(_), Some(_)) | (None, None) => return None,
+            };
+            Some(SchemeKind::Bearer {
+                bearer_format: None,
+                jwt: Jwt {
+                    issuer: stand_in(),
+                    audience: vec![stand_in()],
+                    keys,
+                    leeway: DEFAULT_LEEWAY,
+                    principal_claim: stand_in(),
+                },
+            })
+        }
+        (RawSchemeType::ApiKey | RawSchemeType::Http | RawSchemeType::MutualTls, _) => None,
     }
 }
 
@@ -256,11 +305,7 @@ fn oauth2(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Opti
 
 fn published_url(check: &mut Check<'_>, key: &str, name: &str, text: Option<&String>) -> Option<String> {
     let text = text?;
-    if let Err(cause) = super::url::verify(text) {
-        check.problem(&join(key, name), cause);
-        return None;
-    }
-    Some(text.clone())
+    check.plain_url(&join(key, name), text).map(|_| text.clone())
 }
 
 fn jwt(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<Jwt> {
@@ -303,7 +348,7 @@ fn jwks(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<JwksSource>
         ("jwks_refresh", raw.jwks_refresh.is_some()),
         ("jwks_cooldown", raw.jwks_cooldown.is_some()),
     ] {
-        if given && raw.jwks_url.is_none() {
+        if given && raw.jwks_url.is_none() && !check.was_given_up(&join(key, "jwks_url")) {
             check.problem(&join(key, name), "belongs to `jwks_url`");
         }
     }
@@ -325,13 +370,7 @@ fn jwks(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<JwksSource>
         }
     };
     let url_key = join(key, "jwks_url");
-    let parsed = match super::url::verify(url) {
-        Ok(parsed) => Some(parsed),
-        Err(cause) => {
-            check.problem(&url_key, cause);
-            None
-        }
-    };
+    let parsed = check.plain_url(&url_key, url);
     if let Some(parsed) = &parsed {
         if !parsed.secure && !parsed.is_loopback() {
             check.problem(

@@ -13,7 +13,7 @@ pub fn security(check: &mut Check<'_>, key: &str, requirement: &RawSecurity, raw
         let mut needed = Vec::new();
         for (scheme, scopes) in alternative.items() {
             let key = join(&key, scheme);
-            if !raw.security_schemes.has(scheme) {
+            if !raw.security_schemes.has(scheme) && !check.was_given_up_whole("security_schemes") {
                 let known: Vec<&str> = raw.security_schemes.names().collect();
                 let advice = match suggest::nearest(scheme, &known) {
                     Some(near) => format!("; did you mean `{near}`?"),
@@ -44,11 +44,12 @@ pub fn security(check: &mut Check<'_>, key: &str, requirement: &RawSecurity, raw
 
 /// A requirement that names a client certificate cannot be met if no listener asks for one.
 pub fn certificates_are_asked_for(check: &mut Check<'_>, raw: &Raw) {
-    let asks = raw.listeners.items().any(|(_, listener)| {
-        listener
-            .tls
-            .as_ref()
-            .is_some_and(|tls| !matches!(tls.client_certificates, RawClientCertificates::Off))
+    let asks = raw.listeners.items().any(|(index, listener)| {
+        let key = join(&place("listeners", index), "tls");
+        listener.tls.as_ref().is_some_and(|tls| {
+            !matches!(tls.client_certificates, RawClientCertificates::Off)
+                || check.was_given_up_whole(&join(&key, "client_certificates"))
+        }) || check.was_given_up_whole(&key)
     });
     if asks {
         return;

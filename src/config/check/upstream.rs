@@ -7,6 +7,7 @@ use super::super::raw::{
     RawBalance, RawBasicCredential, RawBearerCredential, RawBinding, RawCredential, RawGeneration, RawHeaderCredential,
     RawUpstream, RawUpstreamHttp, RawUpstreamTls,
 };
+use super::super::redact::shown_url;
 use super::super::units::{SecretText, Size, Time, Wait};
 use super::super::{Secret, files, join, place, with_causes};
 use super::limits::{LEAST_HEADER, MOST_BODY, MOST_HEADER};
@@ -108,7 +109,12 @@ fn endpoints(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<Vec<
                 unique.claim(check, &key, &url);
                 endpoints.push(Endpoint { url });
             }
-            None => complete = false,
+            None => {
+                complete = false;
+                if let Some(text) = &raw.url {
+                    unique.claim(check, &key, &shown_url(text));
+                }
+            }
         }
     }
     complete.then_some(endpoints)
@@ -121,31 +127,42 @@ fn tls(check: &mut Check<'_>, key: &str, raw: &RawUpstreamTls, encrypts: bool) -
         || raw.server_name.is_some();
     if is_given && !encrypts {
         check.problem(key, "has no effect: every endpoint is http");
+        return None;
     }
     let ca = check.optional_path(&join(key, "ca"), raw.ca.as_ref());
-    let client = if raw.client_certificate.is_some() || raw.client_private_key.is_some() {
-        Some(listeners::pair(
+    let client = (raw.client_certificate.is_some() || raw.client_private_key.is_some()).then(|| {
+        listeners::pair(
             check,
             (&join(key, "client_certificate"), raw.client_certificate.as_ref()),
             (&join(key, "client_private_key"), raw.client_private_key.as_ref()),
-        )?)
-    } else {
-        None
-    };
-    let server_name = match &raw.server_name {
-        Some(text) => {
-            let Some(name) = url::host(text) else {
-                check.problem(&join(key, "server_name"), format!("`{text}` is not a host name"));
-                return None;
-            };
-            Some(name)
+        )
+    });
+    let server_name = raw.server_name.as_ref().map(|text| {
+        let name = url::host(text);
+        if name.is_none() {
+            let cause = format!("`{}` is not a host name", shown_url(text));
+            check.problem(&join(key, "server_name"), cause);
         }
-        None => None,
-    };
+        name
+    });
+    check.sound.upstreams.push((
+        key.to_owned(),
+        UpstreamTls {
+            ca: ca.clone(),
+            client: client.clone().flatten(),
+            server_name: server_name.clone().flatten(),
+        },
+    ));
     Some(UpstreamTls {
         ca,
-        client,
-        server_name,
+        client: match client {
+            Some(files) => Some(files?),
+            None => None,
+        },
+        server_name: match server_name {
+            Some(name) => Some(name?),
+            None => None,
+        },
     })
 }
 

@@ -20,12 +20,9 @@ pub struct Url {
 }
 
 impl Url {
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let (url, query) = parse(text)?;
-        if query.is_some() {
-            return Err("must not have a query".to_owned());
-        }
-        Ok(url)
+    /// All that is wrong with it otherwise.
+    pub fn parse(text: &str) -> Result<Self, Vec<String>> {
+        parse(text, false)
     }
 
     /// In normal form.
@@ -53,8 +50,8 @@ impl Url {
 }
 
 /// Checks a URL that is only passed on or fetched as it stands: a query is fine.
-pub fn verify(text: &str) -> Result<Url, String> {
-    parse(text).map(|(url, _)| url)
+pub fn verify(text: &str) -> Result<Url, Vec<String>> {
+    parse(text, true)
 }
 
 /// A host name or address as it stands in a URL, in lower case.
@@ -79,10 +76,13 @@ pub fn host(text: &str) -> Option<String> {
     valid.then_some(text)
 }
 
-/// Why a path is not one that routes and endpoints may have; the text begins with `/`.
-pub fn path_fault(path: &str) -> Option<&'static str> {
+const CHARACTER: &str = "contains a character that a path cannot have; percent-encode it";
+
+/// Why a path is not one that routes and endpoints may have.
+pub fn path_faults(path: &str) -> Vec<&'static str> {
+    let mut faults = Vec::new();
     if path.contains("//") {
-        return Some("must not contain `//`");
+        faults.push("must not contain `//`");
     }
     let lower = path.to_ascii_lowercase();
     if lower
@@ -90,72 +90,112 @@ pub fn path_fault(path: &str) -> Option<&'static str> {
         .map(|segment| segment.replace("%2e", "."))
         .any(|segment| segment == "." || segment == "..")
     {
-        return Some("must not contain the segments `.` or `..`");
+        faults.push("must not contain the segments `.` or `..`");
     }
     if !path
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%/".contains(&byte))
     {
-        return Some("contains a character that a path cannot have; percent-encode it");
+        faults.push(CHARACTER);
     }
-    None
+    faults
 }
 
-fn parse(text: &str) -> Result<(Url, Option<&str>), String> {
-    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("must be ASCII without spaces".to_owned());
+fn parse(text: &str, may_have_query: bool) -> Result<Url, Vec<String>> {
+    let mut faults = Vec::new();
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_plain(text) {
+        faults.push("must be ASCII without spaces".to_owned());
     }
-    let (scheme, rest) = text
-        .split_once("://")
-        .ok_or("must be an absolute URL with `http://` or `https://`")?;
-    let secure = match scheme.to_ascii_lowercase().as_str() {
-        "https" => true,
-        "http" => false,
-        other => {
-            let schemes = suggest::list(&["http", "https"]);
-            return Err(format!("must begin with {schemes}, found `{other}`"));
+    let Some((scheme, rest)) = text.split_once("://") else {
+        // What of it is the host cannot be told.
+        faults.push("must be an absolute URL with `http://` or `https://`".to_owned());
+        return Err(faults);
+    };
+    let secure = scheme.eq_ignore_ascii_case("https");
+    if !secure && !scheme.eq_ignore_ascii_case("http") {
+        let schemes = suggest::list(&["http", "https"]);
+        faults.push(format!(
+            "must begin with {schemes}, found `{}`",
+            scheme.to_ascii_lowercase()
+        ));
+    }
+    // What stands before an `@`, even a misplaced one, may be a password.
+    let may_tell = !rest.contains('@');
+    let (rest, has_fragment) = match rest.split_once('#') {
+        Some((rest, _)) => (rest, true),
+        None => (rest, false),
+    };
+    let (rest, has_query) = match rest.split_once('?') {
+        Some((rest, _)) => (rest, true),
+        None => (rest, false),
+    };
+    let (authority, path) = rest
+        .find('/')
+        .and_then(|end| rest.split_at_checked(end))
+        .unwrap_or((rest, "/"));
+    let (has_user, authority) = match authority.rsplit_once('@') {
+        Some((_, authority)) => (true, authority),
+        None => (false, authority),
+    };
+    if has_user {
+        faults.push("must not contain user information (`user:password@`); credentials have their own keys".to_owned());
+    }
+    let shown = |text: &str| {
+        if may_tell {
+            format!("`{text}`")
+        } else {
+            "what it has".to_owned()
         }
     };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, rest) = rest.split_at_checked(end).unwrap_or((rest, ""));
-    if rest.contains('#') {
-        return Err("must not have a fragment (`#`)".to_owned());
+    let (name, port) = split_port(authority);
+    let port = port
+        .map_err(|text| faults.push(format!("{} is not a port from 1 to 65535", shown(text))))
+        .ok()
+        .flatten();
+    let host = host(name);
+    if host.is_none() && is_plain(name) {
+        faults.push(format!("{} is not a host name or address", shown(name)));
     }
-    if authority.contains('@') {
-        return Err("must not contain user information (`user:password@`); credentials have their own keys".to_owned());
+    for fault in path_faults(path) {
+        if fault != CHARACTER || is_plain(path) {
+            faults.push(format!("the path {fault}"));
+        }
     }
-    let (name, port) = split_port(authority)?;
-    let host = host(name).ok_or_else(|| format!("`{name}` is not a host name or address"))?;
-    let (path, query) = match rest.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (rest, None),
-    };
-    let path = if path.is_empty() { "/" } else { path };
-    if let Some(fault) = path_fault(path) {
-        return Err(format!("the path {fault}"));
+    if has_query && !may_have_query {
+        faults.push("must not have a query".to_owned());
     }
-    let implied = if secure { 443 } else { 80 };
-    let url = Url {
-        secure,
-        host,
-        port: port.filter(|port| *port != implied),
-        path: path.to_owned(),
-    };
-    Ok((url, query))
+    if has_fragment {
+        faults.push("must not have a fragment (`#`)".to_owned());
+    }
+    match host {
+        Some(host) if faults.is_empty() => {
+            let implied = if secure { 443 } else { 80 };
+            Ok(Url {
+                secure,
+                host,
+                port: port.filter(|port| *port != implied),
+                path: path.to_owned(),
+            })
+        }
+        Some(_) | None => Err(faults),
+    }
 }
 
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
+/// The name, and the port or what stands in its place.
+fn split_port(authority: &str) -> (&str, Result<Option<u16>, &str>) {
     let after_address = authority.rfind(']').map_or(0, |end| end + 1);
     let colon = authority
         .get(after_address..)
         .and_then(|rest| rest.find(':'))
         .map(|colon| colon + after_address);
     let Some((name, port)) = colon.and_then(|colon| authority.split_at_checked(colon)) else {
-        return Ok((authority, None));
+        return (authority, Ok(None));
     };
     let port = port.trim_start_matches(':');
-    match port.parse::<u16>() {
-        Ok(number) if number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()) => Ok((name, Some(number))),
-        Ok(_) | Err(_) => Err(format!("`{port}` is not a port from 1 to 65535")),
-    }
+    let number = match port.parse::<u16>() {
+        Ok(number) if number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Some(number)),
+        Ok(_) | Err(_) => Err(port),
+    };
+    (name, number)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::super::{Environment, UpstreamCredential, parse, redacted, render};
+use super::super::{Environment, UpstreamCredential, parse, redacted, render, shown_url};
 use super::{BASE, good};
 
 #[test]
@@ -112,7 +112,7 @@ agents:
     );
     assert_eq!(
         agents[0]["card"]["overrides"]["iconUrl"],
-        "https://icons.example.com/a?b@c"
+        "https://icons.example.com/a?redacted"
     );
     assert_eq!(
         shown["security_schemes"]["key"]["keys"],
@@ -140,4 +140,20 @@ agents:
     let again = parse(&shown.to_string(), Path::new("/elsewhere"), &Environment::default())
         .unwrap_or_else(|problems| panic!("{}\n{shown:#}", render(&problems)));
     assert_eq!(redacted(&again), shown);
+}
+
+#[test]
+fn urls_for_people_hide_what_may_be_secret() {
+    let check = |url: &str, expected: &str| assert_eq!(shown_url(url), expected, "{url}");
+    check("https://a/b", "https://a/b");
+    check("https://a:1/b?key=hunter2&c", "https://a:1/b?redacted");
+    check("https://a?hunter2#d", "https://a?redacted#d");
+    check("https://user:hunter2@a:1/b", "https://a:1/b");
+    check("https://hunter2@a/b@c", "https://a/b@c");
+    check("https://user:hunter2/x@a/b", "https://a/b");
+    check("https://user:hunter2?x@a/b", "https://a/b");
+    check("http://[::1]:1/a@b?hunter2", "http://[::1]:1/a@b?redacted");
+    check("http://[::1]/a@b", "http://[::1]/a@b");
+    check("/b?hunter2", "/b?redacted");
+    check("", "");
 }

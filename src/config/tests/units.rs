@@ -120,7 +120,7 @@ fn rates() {
 #[test]
 fn urls_have_one_normal_form() {
     let check = |text: &str, normal: &str| {
-        let url = Url::parse(text).unwrap_or_else(|cause| panic!("{text}: {cause}"));
+        let url = Url::parse(text).unwrap_or_else(|cause| panic!("{text}: {cause:?}"));
         assert_eq!(url.text(), normal);
         assert_eq!(Url::parse(normal), Ok(url), "{normal} is normal");
     };

@@ -60,7 +60,7 @@ fn every_problem_has_its_key() {
         problems.iter().map(|p| p.key.as_str()).collect::<Vec<_>>(),
         [
             "agents[0].upstream.tls.ca",
-            "agents[0].upstream.tls.client.private_key",
+            "agents[0].upstream.tls.client_private_key",
             "agents[0].upstream.tls.server_name",
         ]
     );
