@@ -43,7 +43,7 @@ pub enum CardState {
 /// A card in service.
 #[derive(Clone, Debug)]
 pub struct Current {
-    /// Where the origin card was found.
+    /// Where the origin card was found; for people, so without what may be secret in it.
     pub place: String,
     pub origin: OriginCard,
     /// What the public card was made from; extended cards are rewritten with the same.

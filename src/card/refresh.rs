@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use super::{CardStore, Place};
 use crate::a2a::card::{CardError, OriginCard, Publication, read};
+use crate::config::shown_url;
 
 /// The first pause after a failure: shorter than anybody waits for an agent that is still starting.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -83,7 +84,7 @@ where
     };
     match decide(&origin) {
         Ok(publication) => {
-            store.accept(place, origin, publication);
+            store.accept(&place, origin, publication);
             true
         }
         Err(OutOfService(reason)) => {
@@ -100,11 +101,14 @@ enum Missed {
     Untrusted(String),
 }
 
-async fn find<'a, S: Source>(source: &S, places: &'a [Place]) -> Result<(&'a str, OriginCard), Missed> {
+/// The card, and its place as people may see it.
+async fn find<S: Source>(source: &S, places: &[Place]) -> Result<(String, OriginCard), Missed> {
     let mut errors = Vec::new();
     for place in places {
         for url in &place.urls {
-            match source.fetch(url).await {
+            let fetched = source.fetch(url).await;
+            let url = shown_url(url);
+            match fetched {
                 Ok(bytes) => match read(&bytes) {
                     Ok(origin) => return Ok((url, origin)),
                     // A server that answers every path with its front page.

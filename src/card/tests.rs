@@ -346,3 +346,26 @@ async fn places_are_asked_in_order() {
     // Another card must not outvote one that cannot be trusted.
     check(&[Ok(ambiguous)], &["a1"], None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_in_the_url_is_sent_and_not_shown() {
+    let url = "http://a/card?key=hunter2";
+    let good = card("one");
+    for answer in [
+        Ok(good.as_str()),
+        Ok("<html>"),
+        Ok(r#"{"URL":"u"}"#),
+        failed(),
+        Err(FetchError::Absent),
+    ] {
+        let mut bench = Bench::new(&[&[url]]);
+        bench.script.then(answer);
+        bench.run();
+        assert_eq!(bench.script.asked(), [url]);
+        let shown = format!("{:?}", bench.store.state());
+        assert!(
+            !shown.contains("hunter2") && shown.contains("http://a/card?redacted"),
+            "{shown}"
+        );
+    }
+}

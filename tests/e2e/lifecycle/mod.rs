@@ -7,5 +7,6 @@ mod examples;
 mod program;
 mod reload;
 mod renewal;
+mod secrets;
 mod signals;
 mod start;
