@@ -41,18 +41,21 @@ Exit codes: 0 ended as asked, 1 not healthy, 2 wrong arguments, 64 invalid confi
 enum Command {
     /// Run the gateway.
     #[command(
-        after_help = "Examples:\n  a2a-gateway run --config gateway.yaml\n  a2a-gateway run --agent http://localhost:9999 --listen 127.0.0.1:8080"
+        after_help = "Examples:\n  a2a-gateway run --config gateway.yaml\n  a2a-gateway run --agent http://localhost:9999 --listen 127.0.0.1:8080\n  a2a-gateway run --agent http://localhost:9999 --listen 0.0.0.0:8080 --public-url http://agents.example.com:8080"
     )]
     Run {
         /// The configuration file (YAML).
-        #[arg(long, env = "A2A_GATEWAY_CONFIG", conflicts_with_all = ["agent", "listen", "admin"], required_unless_present = "agent")]
+        #[arg(long, env = "A2A_GATEWAY_CONFIG", conflicts_with_all = ["agent", "listen", "public_url", "admin"], required_unless_present = "agent")]
         config: Option<PathBuf>,
         /// An agent's JSON-RPC URL, instead of a file; may be repeated.
         #[arg(long, value_name = "URL")]
         agent: Vec<String>,
-        /// Where to listen with --agent.
+        /// Where to listen with --agent [default: 127.0.0.1:8080].
         #[arg(long, value_name = "ADDR", requires = "agent")]
         listen: Option<SocketAddr>,
+        /// Where callers find the gateway, as cards say it; needed when --listen takes every address [default: that of --listen].
+        #[arg(long, value_name = "URL", requires = "agent")]
+        public_url: Option<String>,
         /// Where health and metrics are served with --agent [default: 127.0.0.1:9901].
         #[arg(long, value_name = "ADDR", requires = "agent")]
         admin: Option<SocketAddr>,
@@ -98,12 +101,18 @@ fn main() -> ExitCode {
             config,
             agent,
             listen,
+            public_url,
             admin,
             recover,
         } => {
             let loaded = match (config, listen.map(listener::settled).transpose()) {
                 (Some(path), _) => app::load(&path, &Environment::process()),
-                (None, Ok(listen)) => config::from_agents(&agent, listen, admin),
+                (None, Ok(listen)) => config::from_arguments(&config::Arguments {
+                    agents: agent,
+                    listen,
+                    public_url,
+                    admin,
+                }),
                 (None, Err(error)) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
             };
             match loaded {

@@ -35,7 +35,7 @@ pub use model::*;
 pub use places::Places;
 pub use redact::{redacted, shown_url};
 pub use schema::schema;
-pub use start::from_agents;
+pub use start::{Arguments, from_arguments};
 
 /// One thing that is wrong with the configuration: where, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]

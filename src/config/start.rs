@@ -13,13 +13,25 @@ use super::{Problem, place};
 /// Loopback: what has no security of its own is not put on a network by default.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
+/// What the command line says instead of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments {
+    pub agents: Vec<String>,
+    pub listen: Option<SocketAddr>,
+    /// By default made of `listen`.
+    pub public_url: Option<String>,
+    pub admin: Option<SocketAddr>,
+}
+
 /// One agent is served at the root, several under `/agents/<name>`, named by host and port. Records are kept in memory;
 /// what callers must show is what each agent's own card says.
-pub fn from_agents(
-    agents: &[String],
-    listen: Option<SocketAddr>,
-    admin: Option<SocketAddr>,
-) -> Result<Config, Vec<Problem>> {
+pub fn from_arguments(arguments: &Arguments) -> Result<Config, Vec<Problem>> {
+    let Arguments {
+        agents,
+        listen,
+        public_url,
+        admin,
+    } = arguments;
     let listen = listen.unwrap_or(DEFAULT_LISTEN);
     let mut problems = Vec::new();
     let mut urls = Vec::new();
@@ -35,6 +47,16 @@ pub fn from_agents(
     }
     if agents.is_empty() {
         problems.push(Problem::new("--agent", "needs at least one URL"));
+    }
+    if listen.ip().is_unspecified() && public_url.is_none() {
+        problems.push(Problem::new(
+            "--public-url",
+            format!(
+                "is required with `--listen {listen}`: cards name the address that callers use, and this is none; \
+                 write e.g. `--public-url http://agents.example.com:{}`",
+                listen.port()
+            ),
+        ));
     }
     if urls.is_empty() {
         // Stands in for those that are wrong, so that the other arguments are looked at.
@@ -63,7 +85,7 @@ pub fn from_agents(
     };
     let raw = serde_json::json!({
         "admin": admin,
-        "public_url": format!("http://{listen}"),
+        "public_url": public_url.clone().unwrap_or_else(|| format!("http://{listen}")),
         "listeners": [{ "name": "default", "address": listen.to_string() }],
         "state": { "store": "memory" },
         "agents": listed,
@@ -82,12 +104,15 @@ pub fn from_agents(
     }
 }
 
-/// Nobody wrote a file: what is wrong with its only listener was said with `--listen`.
+/// Nobody wrote a file: what is wrong with its keys was said with arguments.
 fn in_arguments(mut problems: Vec<Problem>) -> Vec<Problem> {
     for problem in &mut problems {
-        if problem.key.starts_with("listeners") || problem.key == "public_url" {
+        if problem.key.starts_with("listeners") {
             problem.key = "--listen".to_owned();
+        } else if problem.key == "public_url" {
+            problem.key = "--public-url".to_owned();
         }
+        problem.cause = problem.cause.replace("admin.address", "--admin");
     }
     problems
 }

@@ -191,7 +191,11 @@ fn the_unit_outlasts_the_drain() {
         .find_map(|line| line.strip_prefix("TimeoutStopSec="))
         .unwrap();
     let stop: u64 = stop.parse().unwrap();
-    let config = a2a_gateway::config::from_agents(&["http://127.0.0.1:9".to_owned()], None, None).unwrap();
+    let arguments = a2a_gateway::config::Arguments {
+        agents: vec!["http://127.0.0.1:9".to_owned()],
+        ..Default::default()
+    };
+    let config = a2a_gateway::config::from_arguments(&arguments).unwrap();
     assert!(
         stop > config.drain.as_secs() + 2,
         "deploy/a2a-gateway.service: TimeoutStopSec={stop} would kill the gateway before `drain` ({:?}) and its last two \

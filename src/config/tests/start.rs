@@ -2,11 +2,22 @@
 
 use std::path::Path;
 
-use super::super::{AgentRoute, Environment, Store, from_agents, load, render};
+use super::super::{AgentRoute, Arguments, Environment, Store, from_arguments, load, render};
+
+fn of(agents: &[&str]) -> Arguments {
+    Arguments {
+        agents: agents.iter().map(|text| (*text).to_owned()).collect(),
+        ..Arguments::default()
+    }
+}
+
+fn address(text: &str) -> Option<std::net::SocketAddr> {
+    Some(text.parse().unwrap())
+}
 
 #[test]
 fn one_agent_without_a_file_is_at_the_root() {
-    let config = from_agents(&["http://localhost:9999".to_owned()], None, None).unwrap();
+    let config = from_arguments(&of(&["http://localhost:9999"])).unwrap();
     assert_eq!(config.public_url, "http://127.0.0.1:8080");
     assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:8080");
     assert!(matches!(config.state.store, Store::Memory));
@@ -22,24 +33,28 @@ fn one_agent_without_a_file_is_at_the_root() {
 
 #[test]
 fn the_admin_listener_without_a_file_can_be_elsewhere() {
-    let admin = "127.0.0.1:9902".parse().unwrap();
-    let config = from_agents(&["http://localhost:9999".to_owned()], None, Some(admin)).unwrap();
-    assert_eq!(config.admin.unwrap().address, admin);
+    let config = from_arguments(&Arguments {
+        admin: address("127.0.0.1:9902"),
+        ..of(&["http://localhost:9999"])
+    });
+    assert_eq!(config.unwrap().admin.unwrap().address.to_string(), "127.0.0.1:9902");
 }
 
 #[test]
 fn several_agents_without_a_file_have_names() {
-    let agents: Vec<String> = [
+    let agents = [
         "http://localhost:1",
         "http://localhost:1/other",
         "https://a.example.com",
         "http://[::1]:2",
         "http://[2001:db8::1]",
-    ]
-    .map(str::to_owned)
-    .into();
-    let config = from_agents(&agents, Some("0.0.0.0:9000".parse().unwrap()), None).unwrap();
-    assert_eq!(config.listeners[0].address.to_string(), "0.0.0.0:9000");
+    ];
+    let config = from_arguments(&Arguments {
+        listen: address("127.0.0.1:9000"),
+        ..of(&agents)
+    })
+    .unwrap();
+    assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:9000");
     let routes: Vec<String> = config
         .agents
         .iter()
@@ -61,24 +76,55 @@ fn several_agents_without_a_file_have_names() {
 }
 
 #[test]
-fn bad_agents_without_a_file() {
-    let check = |agents: &[&str], listen: Option<&str>, expected: &str| {
-        let agents: Vec<String> = agents.iter().map(|text| (*text).to_owned()).collect();
-        let problems = from_agents(&agents, listen.map(|text| text.parse().unwrap()), None).unwrap_err();
+fn cards_without_a_file_say_the_public_url() {
+    let config = from_arguments(&Arguments {
+        listen: address("0.0.0.0:9000"),
+        public_url: Some("https://Agents.example.com/base/".to_owned()),
+        ..of(&["http://localhost:1"])
+    })
+    .unwrap();
+    assert_eq!(config.listeners[0].address.to_string(), "0.0.0.0:9000");
+    assert_eq!(config.public_url, "https://agents.example.com/base");
+}
+
+#[test]
+fn bad_arguments_without_a_file() {
+    let check = |arguments: &Arguments, expected: &str| {
+        let problems = from_arguments(arguments).unwrap_err();
         assert_eq!(render(&problems), expected);
     };
-    check(&[], None, "--agent: needs at least one URL\n");
+    check(&of(&[]), "--agent: needs at least one URL\n");
     check(
-        &["localhost:1", "http://u:hunter2@a"],
-        None,
+        &of(&["localhost:1", "http://u:hunter2@a/?b"]),
         "--agent[0]: must be an absolute URL with `http://` or `https://`\n\
-         --agent[1]: must not contain user information (`user:password@`); credentials have their own keys\n",
+         --agent[1]: must not contain user information (`user:password@`); credentials have their own keys\n\
+         --agent[1]: must not have a query\n",
     );
     check(
-        &["http://a"],
-        Some("127.0.0.1:9901"),
-        "--listen: `127.0.0.1:9901` cannot be bound beside admin.address\n",
+        &Arguments {
+            listen: address("127.0.0.1:9901"),
+            public_url: Some("agents.example.com".to_owned()),
+            ..of(&["localhost:1", "http://a"])
+        },
+        "--agent[0]: must be an absolute URL with `http://` or `https://`\n\
+         --public-url: must be an absolute URL with `http://` or `https://`\n\
+         --listen: `127.0.0.1:9901` cannot be bound beside --admin\n",
     );
+    for (listen, shown) in [
+        ("0.0.0.0:80", "http://agents.example.com:80"),
+        ("[::]:8080", "http://agents.example.com:8080"),
+    ] {
+        check(
+            &Arguments {
+                listen: address(listen),
+                ..of(&["http://a"])
+            },
+            &format!(
+                "--public-url: is required with `--listen {listen}`: cards name the address that callers use, and this is none; \
+                 write e.g. `--public-url {shown}`\n"
+            ),
+        );
+    }
 }
 
 #[test]

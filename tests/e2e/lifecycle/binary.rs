@@ -267,6 +267,40 @@ async fn an_agent_is_served_without_a_file() {
 }
 
 #[tokio::test]
+async fn cards_of_a_gateway_on_every_address_say_the_public_url() {
+    let agent = Agent::start(agent::tasks(|| "t".to_owned())).await;
+    let url = format!("http://{}/", agent.address);
+    let arguments = [
+        "run",
+        "--agent",
+        &url,
+        "--listen",
+        "0.0.0.0:0",
+        "--admin",
+        "127.0.0.1:0",
+    ];
+    let ended = run(&arguments).await;
+    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("write e.g. `--public-url http://agents.example.com:"),
+        "{}",
+        ended.stderr
+    );
+    let public_url = ["--public-url", "https://agents.example.com"];
+    let mut gateway = Program::gateway(arguments.iter().chain(&public_url));
+    let (public, admin) = gateway.addresses().await;
+    ready(admin).await;
+    let card = get(([127, 0, 0, 1], public.port()).into(), "/.well-known/agent-card.json").await;
+    assert_eq!(
+        card.json()["supportedInterfaces"][0]["url"],
+        "https://agents.example.com/"
+    );
+    assert_eq!(gateway.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
 async fn several_agents_are_served_without_a_file() {
     let one = Agent::start(agent::tasks(|| "one".to_owned())).await;
     let two = Agent::start(agent::tasks(|| "two".to_owned())).await;
