@@ -11,7 +11,7 @@ use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Config, Environment, LogFormat, Problem};
 use a2a_gateway::observe::access::AccessLog;
 use a2a_gateway::{demo, listener};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[global_allocator]
@@ -41,11 +41,12 @@ Exit codes: 0 ended as asked, 1 not healthy, 2 wrong arguments, 64 invalid confi
 enum Command {
     /// Run the gateway.
     #[command(
-        after_help = "Examples:\n  a2a-gateway run --config gateway.yaml\n  a2a-gateway run --agent http://localhost:9999 --listen 127.0.0.1:8080\n  a2a-gateway run --agent http://localhost:9999 --listen 0.0.0.0:8080 --public-url http://agents.example.com:8080"
+        after_help = "Examples:\n  a2a-gateway run --config gateway.yaml\n  a2a-gateway run --agent http://localhost:9999 --listen 127.0.0.1:8080\n  a2a-gateway run --agent http://localhost:9999 --listen 0.0.0.0:8080 \\\n    --public-url http://agents.example.com:8080"
     )]
     Run {
-        /// The configuration file (YAML).
-        #[arg(long, env = "A2A_GATEWAY_CONFIG", conflicts_with_all = ["agent", "listen", "public_url", "admin"], required_unless_present = "agent")]
+        /// The configuration file (YAML) [env: A2A_GATEWAY_CONFIG, unless --agent is given].
+        // Not clap's own `env`, to which a variable conflicts with --agent like an argument.
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["agent", "listen", "public_url", "admin"])]
         config: Option<PathBuf>,
         /// An agent's JSON-RPC URL, instead of a file; may be repeated.
         #[arg(long, value_name = "URL")]
@@ -90,6 +91,10 @@ enum Command {
     },
 }
 
+/// Where the configuration file is, if no argument says it.
+const CONFIG_VARIABLE: &str = "A2A_GATEWAY_CONFIG";
+
+const USAGE: u8 = 2;
 const INVALID: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 const INTERNAL: u8 = 70;
@@ -105,8 +110,17 @@ fn main() -> ExitCode {
             admin,
             recover,
         } => {
+            let environment = Environment::process();
+            let config = config.or_else(|| {
+                let named = environment.variable(CONFIG_VARIABLE).filter(|path| !path.is_empty());
+                named.filter(|_| agent.is_empty()).map(PathBuf::from)
+            });
+            if config.is_none() && agent.is_empty() {
+                let missing = "give a configuration file with --config FILE, or an agent with --agent URL";
+                return usage("run", missing);
+            }
             let loaded = match (config, listen.map(listener::settled).transpose()) {
-                (Some(path), _) => app::load(&path, &Environment::process()),
+                (Some(path), _) => app::load(&path, &environment),
                 (None, Ok(listen)) => config::from_arguments(&config::Arguments {
                     agents: agent,
                     listen,
@@ -312,6 +326,16 @@ fn health(admin: SocketAddr, path: &str) -> ExitCode {
 fn invalid(problems: &[Problem]) -> ExitCode {
     complain(config::render(problems).trim_end());
     ExitCode::from(INVALID)
+}
+
+fn usage(command: &str, text: &str) -> ExitCode {
+    let mut all = Arguments::command();
+    all.build();
+    if let Some(command) = all.find_subcommand_mut(command) {
+        let error = command.error(clap::error::ErrorKind::MissingRequiredArgument, text);
+        complain(error.to_string().trim_end());
+    }
+    ExitCode::from(USAGE)
 }
 
 fn fail(code: u8, text: &str) -> ExitCode {

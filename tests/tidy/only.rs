@@ -35,7 +35,7 @@ const RULES: &[Only] = &[
             ".read_dir(",
             ".canonicalize(",
         ],
-        places: &["src/tls/watch.rs"],
+        places: &["src/tls/watch.rs", "src/config/files.rs"],
         instead: "take the content from config::files; only the watch for changes looks at files without reading them",
     },
     Only {

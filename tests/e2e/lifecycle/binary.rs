@@ -267,6 +267,37 @@ async fn an_agent_is_served_without_a_file() {
 }
 
 #[tokio::test]
+async fn the_environment_names_the_file_unless_an_argument_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "agents: []\n");
+    let from_file = |ended: &Ended| ended.code == Some(64) && ended.stderr.contains("agents (line 1): needs at least");
+    let ended = Program::with_variable(text(&path), ["run"]).end().await;
+    assert!(from_file(&ended), "{}", ended.stderr);
+    let ended = Program::with_variable("/nonexistent", ["run", "--config", text(&path)]);
+    let ended = ended.end().await;
+    assert!(from_file(&ended), "{}", ended.stderr);
+    let ended = Program::with_variable("", ["run"]).end().await;
+    assert_eq!(ended.code, Some(2), "an empty variable names nothing: {}", ended.stderr);
+
+    let agent = Agent::start(agent::tasks(|| "t".to_owned())).await;
+    let url = format!("http://{}/", agent.address);
+    let arguments = [
+        "run",
+        "--agent",
+        &url,
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "127.0.0.1:0",
+    ];
+    let mut gateway = Program::with_variable(text(&path), arguments);
+    let (public, admin) = gateway.addresses().await;
+    ready(admin).await;
+    assert_eq!(get(public, "/.well-known/agent-card.json").await.status, 200);
+    assert_eq!(gateway.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
 async fn cards_of_a_gateway_on_every_address_say_the_public_url() {
     let agent = Agent::start(agent::tasks(|| "t".to_owned())).await;
     let url = format!("http://{}/", agent.address);

@@ -40,6 +40,14 @@ impl Program {
         Self::start(command)
     }
 
+    /// The same with the configuration file that the environment names.
+    pub fn with_variable<A: AsRef<OsStr>>(config: &str, arguments: impl IntoIterator<Item = A>) -> Self {
+        let mut command = Command::new("env");
+        command.arg(format!("A2A_GATEWAY_CONFIG={config}"));
+        command.arg(env!("CARGO_BIN_EXE_a2a-gateway")).args(arguments);
+        Self::start(command)
+    }
+
     /// One line for the shell.
     pub fn shell(line: &str) -> Self {
         let mut command = Command::new("sh");
