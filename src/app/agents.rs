@@ -109,6 +109,10 @@ pub fn build(
                 .iter()
                 .map(|(name, scheme)| (name.clone(), card::scheme_form(scheme)))
                 .collect(),
+            upstream: (config.upstream.endpoints.iter().map(|endpoint| &endpoint.url))
+                .chain(&config.card.url)
+                .cloned()
+                .collect(),
             overrides: config.card.overrides.clone(),
         },
         agent,
@@ -142,6 +146,8 @@ struct Rules {
     security: Option<Security>,
     generation: Option<crate::a2a::Generation>,
     schemes: BTreeMap<SchemeName, SchemeForm>,
+    /// The URLs of the agent's own servers.
+    upstream: Vec<String>,
     overrides: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -177,6 +183,7 @@ impl Rules {
             streaming: true,
             push: true,
             extended: true,
+            upstream: self.upstream.clone(),
             overrides: self.overrides.clone(),
         })
     }

@@ -196,6 +196,7 @@ fn decide(origin: &OriginCard) -> Result<Publication, OutOfService> {
         streaming: true,
         push: true,
         extended: true,
+        upstream: Vec::new(),
         overrides: serde_json::Map::new(),
     })
 }

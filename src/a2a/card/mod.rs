@@ -4,10 +4,13 @@
 //! they are written anew from what the gateway serves and enforces. It claims no capability that the origin does not
 //! claim. Members that the gateway does not know pass unchanged. Publishing a public card again changes nothing.
 //!
-//! Deliberately absent: rewriting of `provider`, `documentationUrl`, `iconUrl` and extension URIs (they name documents and
-//! identifiers, not the agent), signing and the verification of signatures.
+//! Links to documents that lead to the agent's own servers are left out (`links`).
+//!
+//! Deliberately absent: rewriting of other links and of extension URIs (they name documents and identifiers, not the
+//! agent), signing and the verification of signatures.
 
 mod extended;
+mod links;
 mod names;
 mod publish;
 mod read;
@@ -111,6 +114,8 @@ pub struct Publication {
     pub streaming: bool,
     pub push: bool,
     pub extended: bool,
+    /// The URLs of the agent's own servers, to which no link of the card may lead.
+    pub upstream: Vec<String>,
     /// Top-level members that replace the origin's. Names that `is_forbidden_override` refuses are ignored.
     pub overrides: Map<String, Value>,
 }

@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::links::Hidden;
 use super::names::{is_governed, is_governed_capability, is_governed_in_skill, member, same};
 use super::read::generation;
 use super::{OriginCard, Publication, PublishedCard, requirement};
@@ -18,7 +19,9 @@ const JSON_RPC: &str = "JSONRPC";
 pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
     let forms = forms(origin, input);
     let mut card = Map::new();
-    let passed = origin.members.iter().chain(&input.overrides);
+    let hidden = Hidden::of(origin, input);
+    let own = origin.members.iter().filter(|(name, value)| hidden.admits(name, value));
+    let passed = own.chain(&input.overrides);
     for (name, value) in passed.filter(|(name, _)| !is_governed(name)) {
         card.insert(name.clone(), value.clone());
     }

@@ -9,10 +9,17 @@ const PATH: &str = "/agent/.well-known/agent-card.json";
 #[tokio::test]
 async fn the_card_says_what_the_gateway_does() {
     let agent = Agent::with_card(CARD_HYBRID, |_| Reply::Silence).await;
+    let links = format!(
+        "{{\"documentationUrl\":\"http://{}/docs\",\"iconUrl\":\"https://icons.example/a\",",
+        agent.address
+    );
+    agent.set_card(&CARD_HYBRID.replacen('{', &links, 1));
     let gateway = Gateway::of(&[agent.address], "", "").await;
     let got = get(gateway.address, PATH).await;
     assert_eq!(got.status, 200, "no credential is needed");
     let card = got.json();
+    assert_eq!(card["iconUrl"], "https://icons.example/a");
+    assert_eq!(card.get("documentationUrl"), None, "a link past the gateway");
     assert_eq!(card["url"], "https://gateway.example/agent");
     assert_eq!(card["supportedInterfaces"][0]["url"], "https://gateway.example/agent");
     assert!(!got.text().contains("agent.internal"), "{}", got.text());

@@ -85,6 +85,10 @@ fn publication() -> Publication {
         streaming: true,
         push: true,
         extended: true,
+        upstream: vec![
+            "http://10.0.0.9:9999/rpc".to_owned(),
+            "https://cards.internal/maps".to_owned(),
+        ],
         overrides: Map::new(),
     }
 }
@@ -525,6 +529,55 @@ fn skills_keep_requirements_that_the_card_still_explains() {
     check(json!({"id": "s", "Security": [{"bearer": []}]}), json!({"id": "s"}));
     check(json!({"id": "s", "securityRequirements": []}), json!({"id": "s"}));
     check(json!("junk"), json!("junk"));
+}
+
+#[test]
+fn links_to_the_agents_own_servers_are_left_out() {
+    fn check(link: &str, stays: bool) {
+        let provider = json!({"organization": "Harbour Board", "url": link});
+        let card = json!({"name": "Harbour", "version": "1", "url": "http://Agent.internal/rpc",
+            "additionalInterfaces": [{"url": "10.0.0.7:41302", "transport": "GRPC"}],
+            "documentationUrl": link, "icon_url": link, "provider": provider});
+        let value = published(&card, |_| {});
+        for (name, expected) in [
+            ("documentationUrl", json!(link)),
+            ("icon_url", json!(link)),
+            ("provider", provider),
+        ] {
+            assert_eq!(value.get(name), stays.then_some(&expected), "{name}: {link}");
+        }
+    }
+    // What the configuration names.
+    check("http://10.0.0.9:9999/docs", false);
+    check("HTTPS://Cards.Internal./docs", false);
+    check("https://cards.internal:443?x", false);
+    check("https://user@cards.internal#x", false);
+    check(" https:\\\\cards.internal\\docs", false);
+    check("//cards.internal/docs", false);
+    // What the card names.
+    check("http://agent.internal/docs", false);
+    check("http://agent.internal:80", false);
+    check("grpc://10.0.0.7:41302", false);
+    // Other servers, other ports, no server at all.
+    check("https://docs.harbour.example/agent", true);
+    check("http://10.0.0.9:9998/docs", true);
+    check("https://agent.internal/docs", true);
+    check("https://cards.internal.example/", true);
+    check("https://harbour.example/?from=https://cards.internal/", true);
+    check("/docs", true);
+    check("", true);
+}
+
+#[test]
+fn links_to_the_gateway_and_those_of_overrides_stay() {
+    let card = json!({"name": "Harbour", "version": "1", "url": PUBLIC, "documentationUrl": PUBLIC,
+        "iconUrl": "http://10.0.0.9:9999/icon"});
+    let overrides = json!({"iconUrl": "https://cards.internal/icon"});
+    let value = published(&card, |input| {
+        input.overrides = overrides.as_object().unwrap().clone();
+    });
+    assert_eq!(value["documentationUrl"], PUBLIC);
+    assert_eq!(value["iconUrl"], "https://cards.internal/icon");
 }
 
 #[test]
