@@ -204,6 +204,41 @@ fn the_unit_outlasts_the_drain() {
     );
 }
 
+/// The example beside the unit is a good one and uses what the unit hands over.
+#[test]
+fn secrets_reach_the_unit_as_credentials() {
+    let unit = read("deploy/a2a-gateway.service");
+    let handed: Vec<&str> = unit
+        .lines()
+        .filter_map(|line| line.strip_prefix("#LoadCredential="))
+        .map(|line| line.split_once(':').expect(line).0)
+        .collect();
+    let text = read("deploy/README.md");
+    let (_, example) = text.split_once("```yaml\n").expect("an example");
+    let (example, _) = example.split_once("```").expect("its end");
+    let named: Vec<&str> = example
+        .split("${CREDENTIALS_DIRECTORY}/")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert!(!named.is_empty());
+    assert_eq!(named, handed, "deploy/README.md and the unit name the same files");
+    let environment = [("CREDENTIALS_DIRECTORY", "/run/credentials/a2a-gateway.service")];
+    let environment = environment.into_iter().collect();
+    if let Err(problems) = a2a_gateway::config::parse(example, root(), &environment) {
+        panic!("deploy/README.md:\n{}", a2a_gateway::config::render(&problems));
+    }
+}
+
+#[test]
+fn readers_are_told_which_rust_is_needed() {
+    let rust = env!("CARGO_PKG_RUST_VERSION");
+    assert!(
+        read("README.md").contains(&format!("Rust {rust} or newer")),
+        "README.md: say that Rust {rust} or newer is needed"
+    );
+}
+
 #[test]
 fn the_deployed_configuration_is_good() {
     let path = "deploy/gateway.yaml";
@@ -242,6 +277,6 @@ fn packages_of_tests_are_pinned() {
     assert!(seen >= 3, "the pinned packages are found");
     none(
         &findings,
-        "packages are pinned by version and hash, and come from whatever registry the tool is set to",
+        "packages are pinned by version, and come from whatever registry the tool is set to",
     );
 }
