@@ -9,6 +9,7 @@ use super::tree::Entry;
 pub struct Places {
     lines: BTreeMap<String, u32>,
     variables: BTreeMap<String, String>,
+    given_up: Vec<String>,
 }
 
 impl Places {
@@ -48,10 +49,23 @@ impl Places {
         self.variables.insert(key.to_owned(), variable.to_owned());
     }
 
+    /// A key that was meant, by whoever wrote another one: nothing follows from its absence.
+    pub(super) fn give_up(&mut self, key: &str) {
+        self.given_up.push(key.to_owned());
+    }
+
+    pub(super) fn given_up(&self) -> &[String] {
+        &self.given_up
+    }
+
     pub fn problem(&self, key: &str, cause: impl Into<String>) -> Problem {
         let mut cause = cause.into();
         if let Some(name) = self.variable(key) {
-            cause = format!("{cause} (set by {name})");
+            let by = format!(" (set by {name})");
+            // It may have been said already.
+            if !cause.ends_with(&by) {
+                cause.push_str(&by);
+            }
         }
         let root = key.is_empty();
         Problem {
@@ -61,13 +75,18 @@ impl Places {
         }
     }
 
-    /// Gives problems that were found later, in files, the keys and lines of the configuration, in its order.
-    pub fn locate(&self, problems: &mut [Problem]) {
-        for problem in &mut *problems {
-            let key = self.as_written(&problem.key);
-            *problem = self.problem(&key, std::mem::take(&mut problem.cause));
+    /// Gives problems that were found later, in files, the keys and lines of the configuration, in its order. A file that
+    /// two users of it found broken is named once.
+    pub fn locate(&self, problems: &mut Vec<Problem>) {
+        let mut located: Vec<Problem> = Vec::with_capacity(problems.len());
+        for problem in problems.drain(..) {
+            let problem = self.problem(&self.as_written(&problem.key), problem.cause);
+            if !located.contains(&problem) {
+                located.push(problem);
+            }
         }
-        self.sort(problems);
+        self.sort(&mut located);
+        *problems = located;
     }
 
     /// In the order of the file; what has no line (variables) comes last.

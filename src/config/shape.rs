@@ -100,6 +100,10 @@ impl<'a> Walk<'a> {
                         .collect();
                     let cause = suggest::unknown(key, &entry.key, &known);
                     self.refuse(&inner, cause);
+                    // What was meant is not missing as well.
+                    if let Some(meant) = suggest::nearest(&entry.key, &known) {
+                        self.places.give_up(&join(key, meant));
+                    }
                 }
                 (None, Some(schema)) => {
                     let value = self.value(&entry.value, schema, &inner);
@@ -109,8 +113,9 @@ impl<'a> Walk<'a> {
         }
         let required = schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
-            if !entries.iter().any(|entry| entry.key == name) {
-                self.refuse(&join(key, name), "is required".to_owned());
+            let inner = join(key, name);
+            if !entries.iter().any(|entry| entry.key == name) && !self.places.given_up().contains(&inner) {
+                self.refuse(&inner, "is required".to_owned());
             }
         }
         Some(Value::Object(fitted))

@@ -128,6 +128,11 @@ fn state_limits_and_log() {
     );
     section(
         "log",
+        "{ level: \"loud, a2a_gateway=debug\" }",
+        "log.level (line 5): `loud` is no level; write `error`, `warn`, `info`, `debug`, `trace` or `off`",
+    );
+    section(
+        "log",
         "{ level: \"a=b\" }",
         "log.level (line 5): `a=b` is no filter (error parsing level filter: expected one of \"off\", \"error\", \"warn\", \"info\", \
          \"debug\", \"trace\", or a number 0-5); write e.g. `info` or `info,a2a_gateway=debug`",

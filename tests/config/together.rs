@@ -207,6 +207,20 @@ fn nothing_follows_from_a_value_that_was_given_up() {
         &environment(),
         "admin.address (line 5): the environment variable `UNSET` is not set",
     );
+    section(
+        "listeners",
+        "[ { name: a, adress: \"127.0.0.1:1\" } ]",
+        "listeners[0].adress (line 2): unknown key; did you mean `address`?",
+    );
+    check(
+        "public_url: http://a\nlisteners: [ { name: a, address: \"127.0.0.1:1\" } ]\nagent: []",
+        &environment(),
+        "agent (line 3): unknown key; agents are a list, `agents`",
+    );
+    scheme(
+        "type: http, scheme: bearer, isuer: i, audience: [ a ], jwks_file: a",
+        "security_schemes.one.isuer (line 5): unknown key; did you mean `issuer`?",
+    );
     upstream(
         "tls: { ca: \"\", server_name: \"a b\" }",
         "agents[0].upstream.tls (line 4): has no effect: every endpoint is http",
@@ -300,6 +314,22 @@ fn files_of_a_section_with_mistakes_are_looked_into() {
              agents[0].upstream.credential.bearer.token_file (line 4): cannot read no.token: {NO_FILE}\n\
              agents[0].upstream.tls.ca (line 4): broken: holds no PEM certificate (BEGIN CERTIFICATE)\n\
              agents[0].upstream.tls.client_certificate (line 4): cannot read no.crt: {NO_FILE}"
+        ),
+    );
+}
+
+/// Two parts of an agent read the same files.
+#[test]
+fn a_file_with_two_users_is_named_once() {
+    files(
+        &[(
+            "agents",
+            "[ { name: a, path: /, upstream: { endpoints: [ { url: https://a } ], tls: { ca: no.ca, client_certificate: no.crt, client_private_key: no.key } } } ]",
+        )],
+        &format!(
+            "agents[0].upstream.tls.ca (line 4): cannot read no.ca: {NO_FILE}\n\
+             agents[0].upstream.tls.client_certificate (line 4): cannot read no.crt: {NO_FILE}\n\
+             agents[0].upstream.tls.client_private_key (line 4): cannot read no.key: {NO_FILE}"
         ),
     );
 }

@@ -42,7 +42,12 @@ pub fn check(raw: &Raw, base: &Path, places: Places, earlier: Vec<Problem>) -> R
     let mut check = Check {
         base,
         places: &places,
-        reported: earlier.iter().map(|problem| problem.key.clone()).collect(),
+        reported: earlier
+            .iter()
+            .map(|problem| &problem.key)
+            .chain(places.given_up())
+            .cloned()
+            .collect(),
         problems: earlier,
         sound: Sound::default(),
         named: Vec::new(),
@@ -142,7 +147,17 @@ fn state(check: &mut Check<'_>, raw: &RawState) -> Option<State> {
 }
 
 fn log(check: &mut Check<'_>, raw: &RawLog) -> Log {
-    if let Err(error) = tracing_subscriber::EnvFilter::builder().parse(&raw.level) {
+    // A filter may be the bare name of a module, which is all that is logged then: here it is a level misspelt.
+    let misspelt = raw.level.split(',').map(str::trim).find(|part| {
+        let plain = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        plain && part.parse::<tracing_subscriber::filter::LevelFilter>().is_err()
+    });
+    if let Some(part) = misspelt {
+        check.problem(
+            "log.level",
+            format!("`{part}` is no level; write `error`, `warn`, `info`, `debug`, `trace` or `off`"),
+        );
+    } else if let Err(error) = tracing_subscriber::EnvFilter::builder().parse(&raw.level) {
         check.problem(
             "log.level",
             format!(
