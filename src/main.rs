@@ -33,7 +33,7 @@ Examples:
   a2a-gateway run --config gateway.yaml               run it
   a2a-gateway schema > gateway.schema.json            for your editor
 
-Signals: SIGTERM and SIGINT drain and end; SIGHUP reads certificates and keys again.
+Signals: SIGTERM and SIGINT drain and end; SIGHUP reads certificates, keys and credentials again.
 Exit codes: 0 ended as asked, 1 not healthy, 2 wrong arguments, 64 invalid configuration,
 69 an address cannot be bound, 70 internal error, 74 the task store cannot be opened.";
 

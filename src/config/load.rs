@@ -6,7 +6,7 @@ use super::check::{self, Invalid};
 use super::environment::Environment;
 use super::model::Config;
 use super::raw::Raw;
-use super::{Problem, expand, files, origin, overlay, schema, shape, tree};
+use super::{Problem, expand, files, overlay, schema, shape, tree};
 
 /// Reads and checks the file. Relative paths in it start at its folder.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config, Vec<Problem>> {
@@ -47,7 +47,5 @@ fn read(text: &str, base: &Path, environment: &Environment) -> Result<Config, Bo
             return Err(Invalid::new(problems));
         }
     };
-    let mut config = check::check(&raw, base, fitted.places, problems)?;
-    origin::note(&raw, base, &mut config);
-    Ok(config)
+    check::check(&raw, base, fitted.places, problems)
 }

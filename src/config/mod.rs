@@ -11,12 +11,12 @@ mod expand;
 pub mod files;
 mod load;
 pub mod model;
-mod origin;
 mod overlay;
 mod places;
 mod raw;
 mod redact;
 mod schema;
+mod secret;
 mod shape;
 mod start;
 mod suggest;
@@ -35,6 +35,7 @@ pub use model::*;
 pub use places::Places;
 pub use redact::{redacted, shown_url};
 pub use schema::schema;
+pub use secret::Secret;
 pub use start::{Arguments, from_arguments};
 
 /// One thing that is wrong with the configuration: where, and what to do about it.
@@ -63,33 +64,6 @@ impl fmt::Display for Problem {
             Some(line) => write!(f, "{} (line {line}): {}", self.key, self.cause),
             None => write!(f, "{}: {}", self.key, self.cause),
         }
-    }
-}
-
-/// A value that never shows in logs, errors or `/config`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret<T: zeroize::Zeroize> {
-    value: zeroize::Zeroizing<T>,
-    /// The file that it alone stands in; see `origin`.
-    file: Option<std::path::PathBuf>,
-}
-
-impl<T: zeroize::Zeroize> Secret<T> {
-    pub fn new(value: T) -> Self {
-        Self {
-            value: zeroize::Zeroizing::new(value),
-            file: None,
-        }
-    }
-
-    pub fn expose(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T: zeroize::Zeroize> fmt::Debug for Secret<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[redacted]")
     }
 }
 

@@ -9,7 +9,7 @@ use super::super::raw::{
 };
 use super::super::redact::shown_url;
 use super::super::units::{SecretText, Size, Time, Wait};
-use super::super::{Secret, files, join, place, with_causes};
+use super::super::{Secret, join, place, with_causes};
 use super::limits::{LEAST_HEADER, MOST_BODY, MOST_HEADER};
 use super::names::Unique;
 use super::{Check, DAY, HOUR, MILLISECOND, listeners, url};
@@ -238,22 +238,15 @@ fn secret(
     file: Option<&String>,
 ) -> Option<Secret<String>> {
     let file_key = join(key, &format!("{name}_file"));
-    let (key, text) = match (value, file) {
-        (Some(value), None) => (join(key, name), value.0.clone()),
-        (None, Some(file)) => {
-            let path = check.path(&file_key, file)?;
-            match files::read_text(&path) {
-                Ok(text) => {
-                    let line = text.strip_suffix('\n').unwrap_or(&text);
-                    let line = line.strip_suffix('\r').unwrap_or(line);
-                    (file_key, line.to_owned())
-                }
-                Err(error) => {
-                    check.problem(&file_key, with_causes(&error));
-                    return None;
-                }
+    let (key, secret) = match (value, file) {
+        (Some(value), None) => (join(key, name), Secret::new(value.0.clone())),
+        (None, Some(file)) => match Secret::read(check.path(&file_key, file)?) {
+            Ok(secret) => (file_key, secret),
+            Err(error) => {
+                check.problem(&file_key, with_causes(&error));
+                return None;
             }
-        }
+        },
         (Some(_), Some(_)) => {
             check.problem(key, format!("has both `{name}` and `{name}_file`; keep one of them"));
             return None;
@@ -263,16 +256,16 @@ fn secret(
             return None;
         }
     };
-    if text.is_empty() {
+    if secret.expose().is_empty() {
         check.problem(&key, "is empty");
         return None;
     }
-    if http::HeaderValue::from_str(&text).is_err() {
+    if http::HeaderValue::from_str(secret.expose()).is_err() {
         check.problem(
             &key,
             "contains a character that a header cannot carry, such as a line break",
         );
         return None;
     }
-    Some(Secret::new(text))
+    Some(secret)
 }
