@@ -17,7 +17,8 @@ use crate::config::{self, Problem, UpstreamHttp};
 use crate::http::fetch::Fetcher;
 use crate::tls;
 
-pub type Io = Either<TcpStream, tokio_rustls::client::TlsStream<TcpStream>>;
+/// TLS is boxed: its state is of more than 1 KiB, which connections without it would hold too.
+pub type Io = Either<TcpStream, Box<tokio_rustls::client::TlsStream<TcpStream>>>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -145,7 +146,7 @@ impl Connector {
         let connector = if stream { &loaded.streams } else { &loaded.unary };
         let tls = connector.connect(name, tcp).await.map_err(Error::Tls)?;
         let http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2") || self.http == UpstreamHttp::Http2;
-        Ok((Either::Right(tls), http2))
+        Ok((Either::Right(Box::new(tls)), http2))
     }
 }
 
