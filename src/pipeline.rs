@@ -128,7 +128,12 @@ impl Pipeline {
             },
             Err(reject) => Err((reject, held)),
         };
-        Ok(answered.unwrap_or_else(|(reject, held)| reject.response(form, held)))
+        let mut response = answered.unwrap_or_else(|(reject, held)| reject.response(form, held));
+        if downstream.refusal.is_in_body() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
+        Ok(response)
     }
 
     /// The head: clean, and for an agent that is served here.

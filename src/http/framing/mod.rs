@@ -20,6 +20,7 @@ mod head;
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -58,9 +59,16 @@ enum Ahead {
     Ended,
 }
 
-/// Why the guard ended the input; shared with the service of the same connection.
+/// Why the guard ended the input, and whether more of the present request is to come; shared with the service of the same
+/// connection.
 #[derive(Clone, Debug, Default)]
-pub struct Refusal(Arc<OnceLock<Reason>>);
+pub struct Refusal(Arc<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    reason: OnceLock<Reason>,
+    in_body: AtomicBool,
+}
 
 impl Refusal {
     /// The refusal of the head that stands in for the present request, if it is one.
@@ -68,7 +76,7 @@ impl Refusal {
     /// The harmless head is the only one whose `Host` is `refused` after a refusal was set; any clean head before it keeps
     /// its own.
     pub fn of(&self, parts: &http::request::Parts) -> Option<Reason> {
-        let reason = *self.0.get()?;
+        let reason = *self.0.reason.get()?;
         let stands_in = parts
             .headers
             .get(http::header::HOST)
@@ -81,7 +89,17 @@ impl Refusal {
 
     /// The input ended inside a body, not in a head.
     pub(super) fn is_of_body(&self) -> bool {
-        self.0.get() == Some(&Reason::BodyMalformed)
+        self.0.reason.get() == Some(&Reason::BodyMalformed)
+    }
+
+    /// Not all of the present request's body has come. hyper closes the connection behind an answer that does not wait for
+    /// it, so that the answer has to say so (RFC 9112 §9.6). Never over HTTP/2, which has no guard.
+    pub fn is_in_body(&self) -> bool {
+        self.0.in_body.load(Ordering::Acquire)
+    }
+
+    fn set_in_body(&self, in_body: bool) {
+        self.0.in_body.store(in_body, Ordering::Release);
     }
 }
 
@@ -154,7 +172,7 @@ impl<IO> Guard<IO> {
 
     fn refuse(&mut self, reason: Reason) {
         // Set once: the input ends with the first refusal.
-        let _already = self.refusal.0.set(reason);
+        let _already = self.refusal.0.reason.set(reason);
         self.held = BytesMut::new();
         self.deadline = None;
         self.state = State::Refused { given: 0 };
@@ -191,7 +209,7 @@ impl<IO> Guard<IO> {
         }
         let rest = new.get(at..).unwrap_or_default();
         match &mut self.state {
-            State::Head | State::Refused { .. } => {}
+            State::Head | State::Refused { .. } => return at,
             State::Body { left } => {
                 let step = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
                 *left -= step as u64;
@@ -211,6 +229,7 @@ impl<IO> Guard<IO> {
                 Err(BrokenChunk) => self.refuse(Reason::BodyMalformed),
             },
         }
+        self.refusal.set_in_body(!matches!(self.state, State::Head));
         at
     }
 

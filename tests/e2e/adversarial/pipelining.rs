@@ -166,3 +166,29 @@ async fn a_large_request_may_wait_behind_a_whole_answer() {
     assert_eq!(wire.answer().await.json()["id"], 2);
     assert_eq!(agent.received().len(), 2);
 }
+
+#[tokio::test]
+async fn an_answer_that_does_not_wait_for_the_body_says_that_it_closes() {
+    let (_agent, gateway, _events) = one_stream("").await;
+    let head = |path: &str, media: &str, rest: &str| {
+        format!("POST {path} HTTP/1.1\r\nHost: a\r\nX-API-Key: {KEY}\r\nContent-Type: {media}\r\n{rest}\r\n\r\n")
+    };
+    for (path, media, status) in [("/nobody", "application/json", 404), ("/agent", "text/plain", 415)] {
+        for framing in ["Content-Length: 1000", "Transfer-Encoding: chunked"] {
+            let mut wire = Wire::to(gateway.address).await;
+            wire.send(head(path, media, framing)).await;
+            let answer = wire.answer().await;
+            assert_eq!(answer.status, status);
+            assert_eq!(answer.headers["connection"], "close");
+            wire.closes().await;
+        }
+        // What came whole is passed over, and the connection goes on.
+        let mut wire = Wire::to(gateway.address).await;
+        for _ in 0..2 {
+            wire.send(head(path, media, "Content-Length: 3") + "abc").await;
+            let answer = wire.answer().await;
+            assert_eq!(answer.status, status);
+            assert!(!answer.headers.contains_key("connection"));
+        }
+    }
+}
