@@ -218,21 +218,20 @@ fn tokens(code: &str) -> Vec<(usize, &str)> {
     tokens
 }
 
+/// What is seen of a text, on the lines on which it stood.
+fn sees(seen: &str, text: &str, expected: &str) {
+    let words: Vec<_> = seen.split_whitespace().collect();
+    assert_eq!(words.join(" "), expected, "{text}");
+    assert_eq!(
+        seen.matches('\n').count(),
+        text.matches('\n').count(),
+        "the lines of {text}"
+    );
+}
+
 #[test]
 fn comments_and_strings_are_no_code() {
-    let check = |text: &str, expected: &str| {
-        let seen = code(text);
-        assert_eq!(
-            seen.split_whitespace().collect::<Vec<_>>().join(" "),
-            expected,
-            "{text}"
-        );
-        assert_eq!(
-            seen.matches('\n').count(),
-            text.matches('\n').count(),
-            "the lines of {text}"
-        );
-    };
+    let check = |text: &str, expected: &str| sees(&code(text), text, expected);
     check("a // b\nc", "a c");
     check("a /* b /* c */ d */ e", "a e");
     check("a(\"b // \\\" c\", d)", "a( , d)");
@@ -246,19 +245,7 @@ fn comments_and_strings_are_no_code() {
 
 #[test]
 fn tests_do_not_ship() {
-    let check = |text: &str, expected: &str| {
-        let seen = shipped(text);
-        assert_eq!(
-            seen.split_whitespace().collect::<Vec<_>>().join(" "),
-            expected,
-            "{text}"
-        );
-        assert_eq!(
-            seen.matches('\n').count(),
-            text.matches('\n').count(),
-            "the lines of {text}"
-        );
-    };
+    let check = |text: &str, expected: &str| sees(&shipped(text), text, expected);
     check("a\n#[cfg(test)]\nmod tests;\nb", "a b");
     check("a\n#[cfg(test)]\nmod tests {\n fn x() { y }\n}\nb", "a b");
     check("#[cfg(test)]\nfn x() {\n{}\n}\n#[cfg(test)]\nuse a;\nb {}", "b {}");

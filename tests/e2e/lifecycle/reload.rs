@@ -36,6 +36,15 @@ async fn site(folder: &Path, change: impl FnOnce(String) -> String) -> (Agent, G
     (agent, gateway)
 }
 
+/// The configuration with another scheme in place of the key's.
+fn with_scheme(yaml: &str, scheme: &str) -> String {
+    let lines: Vec<&str> = yaml
+        .lines()
+        .map(|line| if line.starts_with("  key:") { scheme } else { line })
+        .collect();
+    lines.join("\n")
+}
+
 pub(super) async fn refused(gateway: &Gateway) {
     eventually("the change is refused", || async {
         gateway.metric(REFUSED).await >= 1.0
@@ -323,11 +332,7 @@ async fn a_new_password_is_good_an_old_one_is_not_and_a_broken_file_changes_noth
     .unwrap();
     let (_agent, gateway) = site(folder.path(), |yaml| {
         let scheme = "  key: { type: http, scheme: basic, users_file: users.yaml }";
-        let lines: Vec<&str> = yaml
-            .lines()
-            .map(|line| if line.starts_with("  key:") { scheme } else { line })
-            .collect();
-        lines.join("\n")
+        with_scheme(&yaml, scheme)
     })
     .await;
     let admitted = async |credential: &str| {
@@ -402,11 +407,7 @@ async fn a_new_key_set_decides_about_tokens_and_a_broken_one_does_not() {
     let (_agent, gateway) = site(folder.path(), |yaml| {
         let scheme = "  key: { type: http, scheme: bearer, issuer: \"https://ci.example.com\", audience: [ a2a ], \
                       jwks_file: keys.json }";
-        let lines: Vec<&str> = yaml
-            .lines()
-            .map(|line| if line.starts_with("  key:") { scheme } else { line })
-            .collect();
-        lines.join("\n")
+        with_scheme(&yaml, scheme)
     })
     .await;
     let admitted = async |issuer: &Issuer| status(&gateway, "authorization", &issuer.bearer()).await;
