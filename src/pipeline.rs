@@ -99,41 +99,48 @@ pub struct Downstream {
 
 impl Pipeline {
     /// The service of one connection.
-    pub async fn serve(
+    ///
+    /// Here and below, futures are kept small: each call writes its own once, into cold memory. An `async fn` holds what it
+    /// is given by value twice, and once more in each that hands it on.
+    pub fn serve(
         self: Arc<Self>,
         downstream: Arc<Downstream>,
         request: Request<Incoming>,
-    ) -> Result<Response<Body>, Infallible> {
-        let (parts, body) = request.into_parts();
-        let client = forwarded::client(
-            downstream.peer.address.ip(),
-            &parts.headers,
-            &downstream.trusted_proxies,
-        );
-        let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
-        // Nothing is known of a call yet, but whoever posts wants to read JSON-RPC.
-        let form = match parts.method {
-            Method::POST => Form::JsonRpc(RpcId::null()),
-            _ => Form::Plain,
-        };
-        let mut held = Held { record, slot: None };
-        let answered = match self.enter(&downstream, &parts, &mut held) {
-            Ok(RouteMatch {
-                agent,
-                place: Place::Card,
-            }) => self.card(agent, &parts, held),
-            Ok(route) => match self.call(route, client, &downstream, parts, body, &mut held).await {
-                Ok(answered) => Ok(answered.into_response(held)),
+    ) -> impl Future<Output = Result<Response<Body>, Infallible>> + Send {
+        let (mut parts, body) = request.into_parts();
+        async move {
+            let client = forwarded::client(
+                downstream.peer.address.ip(),
+                &parts.headers,
+                &downstream.trusted_proxies,
+            );
+            let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
+            let mut held = Held { record, slot: None };
+            let answered = match self.enter(&downstream, &parts, &mut held) {
+                Ok(RouteMatch {
+                    agent,
+                    place: Place::Card,
+                }) => self.card(agent, &parts, held),
+                Ok(route) => match self.call(route, client, &downstream, &mut parts, body, &mut held).await {
+                    Ok(answered) => Ok(answered.into_response(held)),
+                    Err(reject) => Err((reject, held)),
+                },
                 Err(reject) => Err((reject, held)),
-            },
-            Err(reject) => Err((reject, held)),
-        };
-        let mut response = answered.unwrap_or_else(|(reject, held)| reject.response(form, held));
-        if downstream.refusal.is_in_body() {
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(header::CONNECTION, close);
+            };
+            let mut response = answered.unwrap_or_else(|(reject, held)| {
+                // Nothing may be known of a call, but whoever posts wants to read JSON-RPC.
+                let form = match parts.method {
+                    Method::POST => Form::JsonRpc(RpcId::null()),
+                    _ => Form::Plain,
+                };
+                reject.response(form, held)
+            });
+            if downstream.refusal.is_in_body() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok(response)
         }
-        Ok(response)
     }
 
     /// The head: clean, and for an agent that is served here.
@@ -160,7 +167,7 @@ impl Pipeline {
         route: RouteMatch,
         client: IpAddr,
         downstream: &Downstream,
-        parts: request::Parts,
+        parts: &mut request::Parts,
         body: Incoming,
         held: &mut Held,
     ) -> Result<Answered, Reject> {
@@ -172,7 +179,7 @@ impl Pipeline {
             .admit_address(client)
             .map_err(|limited| Reject::from(&limited))?;
         let slot = held.slot.insert(slot);
-        let principal = authenticate::identify(&enforced.requirement, &downstream.peer, client, &parts)
+        let principal = authenticate::identify(&enforced.requirement, &downstream.peer, client, parts)
             .await
             .inspect_err(|error| held.record.detail = Some(error.as_str()))
             .map_err(|error| Reject::from(&error))?;
@@ -183,26 +190,24 @@ impl Pipeline {
             .admit(slot, &admitted.principal().id, client)
             .map_err(|limited| Reject::from(&limited))?;
 
-        let asked = hygiene::asked_version(&parts)?;
+        let asked = hygiene::asked_version(parts)?;
         let bounds = self.bounds(agent);
-        let (call, bytes) = parse::read(&admitted, &parts, body, bounds).await.map_err(|error| {
+        let (call, bytes) = parse::read(&admitted, parts, body, bounds).await.map_err(|error| {
             if let parse::Error::Request(error) = &error {
                 held.record.detail = Some(error.kind.as_str());
             }
             Reject::from(&error)
         })?;
         note_call(&mut held.record, &call, &bytes);
-        let id = call.id.clone();
-        let in_form = |reject: Reject| reject.with_id(id.clone());
-
         agent
             .limiter
             .admit_call(slot, &admitted.principal().id, client, call.operation)
-            .map_err(|limited| in_form(Reject::from(&limited)))?;
-        let permit = authorize::call(admitted, call, &enforced.served, asked.as_deref())
-            .map_err(|(error, _)| in_form(Reject::from(error).serving(&enforced.served)))?;
+            .map_err(|limited| Reject::from(&limited).with_id(call.id.clone()))?;
+        let permit = authorize::call(admitted, call, &enforced.served, asked.as_ref())
+            .map_err(|(error, call)| Reject::from(error).serving(&enforced.served).with_id(call.id))?;
+        let in_form = |reject: Reject| reject.with_id(permit.call().id.clone());
         let owner = self.owner(agent, permit.call()).map_err(in_form)?;
-        let outgoing = self.outgoing(agent, downstream, client, parts, asked.as_deref(), &held.record, bytes);
+        let outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
         let way = owner.map_or(Way::Free, Way::Owned);
         let sent = self
             .send(agent, &permit, way, outgoing, &mut held.record)
@@ -249,17 +254,17 @@ impl Pipeline {
         agent: &Agent,
         downstream: &Downstream,
         client: IpAddr,
-        parts: request::Parts,
-        version: Option<&str>,
+        parts: &mut request::Parts,
+        version: Option<HeaderValue>,
         record: &Record,
         body: Bytes,
-    ) -> Outgoing {
+    ) -> Box<Outgoing> {
         let places = (!agent.forward_credentials).then(|| self.verifiers.places());
         let host = parts.headers.get(header::HOST).cloned();
         let mut outgoing = upstream::outgoing(parts, places, body);
         let headers = &mut outgoing.headers;
         if let Some(version) = version {
-            headers.insert(hygiene::A2A_VERSION, hygiene::value(version));
+            headers.insert(hygiene::A2A_VERSION, version);
         }
         headers.insert(hygiene::X_REQUEST_ID, record.id.header());
         let address = if client == downstream.peer.address.ip() {
@@ -282,7 +287,7 @@ impl Pipeline {
         agent: &Agent,
         permit: &Permit,
         mut way: Way,
-        mut outgoing: Outgoing,
+        mut outgoing: Box<Outgoing>,
         record: &mut Record,
     ) -> Result<Sent, Reject> {
         let mut tried = Vec::new();
@@ -311,7 +316,7 @@ impl Pipeline {
                 }
                 (Way::Free | Way::Reserved(_), Some(unsent)) if tried.len() < agent.endpoints.all().len() => {
                     agent.metrics.upstream_retries.inc();
-                    outgoing = *unsent;
+                    outgoing = unsent;
                 }
                 (Way::Owned(_) | Way::Free | Way::Reserved(_), _) => return Err(reject),
             }
@@ -361,7 +366,8 @@ impl Pipeline {
             agent.metrics.upstream_failed(reason);
             Reject::new(reason)
         };
-        answer::check_head(&answer.parts).map_err(refused)?;
+        let Answer { parts, body, lease } = answer;
+        answer::check_head(&parts).map_err(refused)?;
         let learner = Learner {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),
@@ -369,7 +375,7 @@ impl Pipeline {
             principal: permit.principal().id.clone(),
             generation: permit.call().generation,
         };
-        if answer::is_stream(&answer.parts) {
+        if answer::is_stream(&parts) {
             // An answer that is rewritten, or that names no task, does not come in pieces.
             if !permit.call().operation.streams() {
                 return Err(refused(Reason::UpstreamBadAnswer));
@@ -380,7 +386,6 @@ impl Pipeline {
                 limits: self.json,
                 drain: &self.drain,
             };
-            let Answer { parts, body, lease } = answer;
             let stream = EventStream::new(body, lease, selected, permit.call(), learner, reservation, &settings);
             return Ok(Answered {
                 parts,
@@ -390,8 +395,8 @@ impl Pipeline {
         // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost.
         let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
         let whole = self.drain.finishing(async move {
-            let read = reader.upstream.whole(answer, selected.endpoint()).await;
-            let (parts, bytes) = read.map_err(|error| {
+            let read = reader.upstream.whole(body, lease, selected.endpoint()).await;
+            let bytes = read.map_err(|error| {
                 let reject = Reject::from(&error);
                 failed(&reader, reject.reason, &error);
                 reject
@@ -408,9 +413,9 @@ impl Pipeline {
                 Outcome::Ok
             };
             let revealed = read.revealed;
-            Ok::<_, Reject>((parts, bytes, outcome, revealed))
+            Ok::<_, Reject>((bytes, outcome, revealed))
         });
-        let (parts, bytes, outcome, revealed) = whole.await?;
+        let (bytes, outcome, revealed) = whole.await?;
         learn::note(record, &revealed);
         let bytes = if permit.call().operation == Operation::ExtendedCard {
             extended_card(agent, permit, &bytes)?

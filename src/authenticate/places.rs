@@ -1,11 +1,11 @@
 //! Where credentials stand in a request: to read them, and to strip them before the request goes on.
 //!
-//! Reading and stripping share one walk over the query and one over the cookies, so that a spelling that is accepted as a
-//! credential is also the spelling that is removed.
+//! Reading and stripping share one walk over the query, so that a spelling that is accepted as a credential is also the
+//! spelling that is removed. Cookies never go on, whatever they hold.
 
 use std::borrow::Cow;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, header};
 
 use crate::http::query::{decode, pairs, split};
 
@@ -15,7 +15,6 @@ pub struct CredentialPlaces {
     pub headers: Vec<HeaderName>,
     /// Names of query parameters, decoded.
     pub query: Vec<String>,
-    pub cookies: Vec<String>,
 }
 
 impl CredentialPlaces {
@@ -41,38 +40,9 @@ impl CredentialPlaces {
         Cow::Owned(kept)
     }
 
-    /// Removes the header fields and the cookies that are credentials.
-    pub fn strip_headers(&self, headers: &mut HeaderMap) {
-        for name in &self.headers {
-            // Removes every value of the field.
-            headers.remove(name);
-        }
-        if self.cookies.is_empty() {
-            return;
-        }
-        let credential = |name: &[u8]| self.cookies.iter().any(|known| known.as_bytes() == name);
-        if !cookies(headers).any(|(name, _)| credential(name)) {
-            return;
-        }
-        let mut kept: Vec<u8> = Vec::new();
-        for (name, value) in cookies(headers) {
-            if !credential(name) {
-                if !kept.is_empty() {
-                    kept.extend_from_slice(b"; ");
-                }
-                kept.extend_from_slice(name);
-                if let Some(value) = value {
-                    kept.push(b'=');
-                    kept.extend_from_slice(value);
-                }
-            }
-        }
-        headers.remove(header::COOKIE);
-        if !kept.is_empty()
-            && let Ok(value) = HeaderValue::from_bytes(&kept)
-        {
-            headers.insert(header::COOKIE, value);
-        }
+    /// The header field is a credential.
+    pub fn is_header(&self, name: &HeaderName) -> bool {
+        self.headers.contains(name)
     }
 }
 

@@ -132,6 +132,16 @@ pub async fn identify(
         }
         return inner.refuse(&[Some(shown)]);
     }
+    // Boxed, so that calls of one scheme do not carry the room for it.
+    Box::pin(identify_by_several(inner, peer, client, parts)).await
+}
+
+async fn identify_by_several(
+    inner: &Inner,
+    peer: &Peer,
+    client: IpAddr,
+    parts: &request::Parts,
+) -> Result<Arc<Principal>, Error> {
     let mut shown: Vec<Option<Shown>> = vec![None; inner.verifiers.len()];
     for alternative in &inner.alternatives {
         for need in &alternative.needs {

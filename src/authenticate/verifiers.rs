@@ -194,7 +194,8 @@ impl Verifier {
             Kind::ApiKey(verifier) => match verifier.place() {
                 Place::Header(name) => add(&mut places.headers, name),
                 Place::Query(name) => add(&mut places.query, name),
-                Place::Cookie(name) => add(&mut places.cookies, name),
+                // No cookie goes on.
+                Place::Cookie(_) => {}
             },
             Kind::Bearer(_) | Kind::Basic(_) => {
                 add(&mut places.headers, &header::AUTHORIZATION);

@@ -8,6 +8,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use http::HeaderValue;
+
 use crate::a2a::{Call, Generation};
 use crate::authenticate::Principal;
 use crate::route::RouteMatch;
@@ -66,10 +68,11 @@ pub fn call(
     admitted: Admitted,
     call: Call,
     served: &[Generation],
-    asked: Option<&str>,
+    asked: Option<&HeaderValue>,
 ) -> Result<Permit, (Error, Box<Call>)> {
     let offered = served.is_empty() || served.contains(&call.generation);
-    let contradicts = call.generation == Generation::V0_3 && asked.is_some_and(|asked| !asked.starts_with("0."));
+    let contradicts =
+        call.generation == Generation::V0_3 && asked.is_some_and(|asked| !asked.as_bytes().starts_with(b"0."));
     if !offered || contradicts {
         return Err((Error::Version, Box::new(call)));
     }

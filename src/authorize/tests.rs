@@ -4,7 +4,7 @@ use super::*;
 use crate::a2a::{Operation, RpcId};
 use crate::route::{AgentIndex, Place};
 
-fn check(generation: Generation, served: &[Generation], asked: Option<&str>, allowed: bool) {
+fn check(generation: Generation, served: &[Generation], asked: Option<&'static str>, allowed: bool) {
     let admitted = route(
         RouteMatch {
             agent: AgentIndex(0),
@@ -20,7 +20,7 @@ fn check(generation: Generation, served: &[Generation], asked: Option<&str>, all
         context: None,
         references: Vec::new(),
     };
-    let permit = call(admitted, made, served, asked);
+    let permit = call(admitted, made, served, asked.map(HeaderValue::from_static).as_ref());
     assert_eq!(
         permit.is_ok(),
         allowed,

@@ -1,13 +1,12 @@
 //! The only reader of whole bodies: counted, and given up when the sender stalls.
 
-use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -32,79 +31,129 @@ pub enum Error {
 const AHEAD: usize = 256 * 1024;
 
 /// Reads a body to its end. A length that was announced and is too large is refused before a byte is read.
-pub async fn read_whole<B>(mut body: B, bounds: Bounds) -> Result<Bytes, Error>
+pub fn read_whole<B>(body: B, bounds: Bounds) -> ReadWhole<B>
 where
     B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
 {
-    let announced = body.size_hint().lower();
-    if announced > bounds.bytes as u64 {
-        return Err(Error::TooLarge(bounds.bytes));
+    ReadWhole {
+        body,
+        bounds,
+        pieces: Pieces::None,
+        end: None,
+        stall: None,
+        waits: false,
     }
-    let mut first: Option<Bytes> = None;
-    let mut rest: Option<BytesMut> = None;
-    let mut size = 0;
-    let mut patience = Patience::new(bounds);
-    while let Some(frame) = patience.next(&mut body).await? {
-        let Ok(data) = frame.into_data() else { continue };
-        size += data.len();
-        if size > bounds.bytes {
-            return Err(Error::TooLarge(bounds.bytes));
-        }
-        match (&mut first, &mut rest) {
-            (None, None) => first = Some(data),
-            (Some(begin), None) => {
-                let mut joined =
-                    BytesMut::with_capacity(usize::try_from(announced).unwrap_or(0).clamp(size, AHEAD.max(size)));
-                joined.extend_from_slice(begin);
-                joined.extend_from_slice(&data);
-                rest = Some(joined);
-            }
-            (_, Some(joined)) => joined.extend_from_slice(&data),
-        }
-        if body.is_end_stream() {
-            break;
-        }
-    }
-    Ok(match rest {
-        Some(joined) => joined.freeze(),
-        None => first.unwrap_or_default(),
-    })
 }
 
-/// Waits for the next frame, with timers only when there really is a wait.
-struct Patience {
-    idle: Option<Duration>,
+/// A body that is being read. A state machine by hand: calls wait in it, and the compiler's would be three times its size.
+pub struct ReadWhole<B> {
+    body: B,
+    bounds: Bounds,
+    pieces: Pieces,
+    /// When the whole must be here; counted from the first look.
     end: Option<Instant>,
+    /// Only once there was a wait.
+    stall: Option<Pin<Box<Sleep>>>,
+    waits: bool,
 }
 
-impl Patience {
-    fn new(bounds: Bounds) -> Self {
-        Self {
-            idle: bounds.idle,
-            end: bounds.whole.map(|whole| Instant::now() + whole),
-        }
-    }
+enum Pieces {
+    None,
+    /// Usually all of the body: nothing is copied.
+    One(Bytes),
+    Joined(BytesMut),
+}
 
-    async fn next<B>(&mut self, body: &mut B) -> Result<Option<http_body::Frame<Bytes>>, Error>
-    where
-        B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
-    {
-        let ready = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
-            Poll::Ready(frame) => Poll::Ready(Some(frame)),
-            Poll::Pending => Poll::Ready(None),
-        })
-        .await;
-        let frame = match ready {
-            Some(frame) => frame,
-            None => {
-                let next = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
-                let idle = self.idle.map(|idle| Instant::now() + idle);
-                match idle.into_iter().chain(self.end).min() {
-                    Some(until) => tokio::time::timeout_at(until, next).await.map_err(|_| Error::Stalled)?,
-                    None => next.await,
+impl<B> Future for ReadWhole<B>
+where
+    B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
+{
+    type Output = Result<Bytes, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if matches!(this.pieces, Pieces::None) && this.body.size_hint().lower() > this.bounds.bytes as u64 {
+            return Poll::Ready(Err(Error::TooLarge(this.bounds.bytes)));
+        }
+        loop {
+            let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) else {
+                ready!(this.poll_stall(cx));
+                return Poll::Ready(Err(Error::Stalled));
+            };
+            this.waits = false;
+            let Some(frame) = frame.transpose().map_err(Error::Broken)? else {
+                break;
+            };
+            if let Ok(data) = frame.into_data() {
+                let left = usize::try_from(this.body.size_hint().lower()).unwrap_or(0);
+                let size = this.pieces.add(data, left);
+                if size > this.bounds.bytes {
+                    return Poll::Ready(Err(Error::TooLarge(this.bounds.bytes)));
                 }
             }
+            if this.body.is_end_stream() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(std::mem::replace(&mut this.pieces, Pieces::None).whole()))
+    }
+}
+
+impl<B> ReadWhole<B> {
+    /// Ready when the sender has been silent for too long, or the whole took too long.
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.waits {
+            self.waits = true;
+            let now = Instant::now();
+            if self.end.is_none() {
+                self.end = self.bounds.whole.map(|whole| now + whole);
+            }
+            let idle = self.bounds.idle.map(|idle| now + idle);
+            let Some(until) = idle.into_iter().chain(self.end).min() else {
+                return Poll::Pending;
+            };
+            match &mut self.stall {
+                Some(stall) => stall.as_mut().reset(until),
+                None => self.stall = Some(Box::pin(tokio::time::sleep_until(until))),
+            }
+        }
+        match &mut self.stall {
+            Some(stall) => stall.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Pieces {
+    /// Adds a piece and gives the size of all; `left` more bytes are announced.
+    fn add(&mut self, data: Bytes, left: usize) -> usize {
+        *self = match std::mem::replace(self, Self::None) {
+            Self::None => Self::One(data),
+            Self::One(first) => {
+                let size = first.len() + data.len();
+                let room = size.saturating_add(left).min(AHEAD.max(size));
+                let mut joined = BytesMut::with_capacity(room);
+                joined.extend_from_slice(&first);
+                joined.extend_from_slice(&data);
+                Self::Joined(joined)
+            }
+            Self::Joined(mut joined) => {
+                joined.extend_from_slice(&data);
+                Self::Joined(joined)
+            }
         };
-        frame.transpose().map_err(Error::Broken)
+        match self {
+            Self::None => 0,
+            Self::One(data) => data.len(),
+            Self::Joined(joined) => joined.len(),
+        }
+    }
+
+    fn whole(self) -> Bytes {
+        match self {
+            Self::None => Bytes::new(),
+            Self::One(data) => data,
+            Self::Joined(joined) => joined.freeze(),
+        }
     }
 }

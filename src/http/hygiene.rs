@@ -145,22 +145,24 @@ fn check_path(path: &str) -> Result<(), Error> {
 }
 
 /// The `A2A-Version` that the caller asked for, from the header or the query (A2A 1.0 §3.6.1), without a patch part.
-pub fn asked_version(parts: &request::Parts) -> Result<Option<String>, Error> {
-    let mut found: Option<String> = None;
+pub fn asked_version(parts: &request::Parts) -> Result<Option<HeaderValue>, Error> {
     let from_query = parts
         .uri
         .query()
         .into_iter()
         .flat_map(query::pairs)
         .filter(|(name, _)| is_version(name))
-        .map(|(_, value)| std::str::from_utf8(&query::decode(value)).unwrap_or("?").to_owned());
-    let from_header = parts
-        .headers
-        .get_all(&A2A_VERSION)
-        .iter()
-        .map(|value| value.to_str().unwrap_or("?").trim().to_owned());
+        .map(|(_, given)| value(without_patch(std::str::from_utf8(&query::decode(given)).unwrap_or("?"))));
+    let from_header = parts.headers.get_all(&A2A_VERSION).iter().map(|given| {
+        let text = without_patch(given.to_str().unwrap_or("?").trim());
+        if text.len() == given.len() {
+            given.clone()
+        } else {
+            value(text)
+        }
+    });
+    let mut found: Option<HeaderValue> = None;
     for value in from_query.chain(from_header).filter(|value| !value.is_empty()) {
-        let value = without_patch(&value).to_owned();
         match &found {
             Some(before) if *before != value => return Err(Error::Version),
             _ => found = Some(value),
@@ -258,43 +260,43 @@ fn stays(name: &HeaderName) -> bool {
     }
 }
 
-/// The headers of the request to the agent, without `Host`; credentials are the caller's business.
+/// The headers of the request to the agent, without `Host` and without credentials.
 ///
-/// `Accept-Encoding` stays behind because answers are read on the way. Copied into a map of the right size: hyper keeps the
-/// maps of a connection's heads, so that one that grew would cost every open stream 2 KiB.
-pub fn forwarded(headers: &HeaderMap) -> HeaderMap {
-    let named = named_by_connection(headers);
+/// `Accept-Encoding` stays behind because answers are read on the way.
+pub fn forwarded(headers: HeaderMap, is_credential: impl Fn(&HeaderName) -> bool) -> HeaderMap {
+    kept(headers, |name| !stays(name) && !is_credential(name))
+}
+
+/// The fields that go on, and no field of the connection: what a `Connection` field names is one as well (RFC 9110 §7.6.1).
+///
+/// In a map of the right size: hyper keeps the maps of a connection's heads, so that one that grew would cost every open
+/// stream 2 KiB.
+fn kept(headers: HeaderMap, goes_on: impl Fn(&HeaderName) -> bool) -> HeaderMap {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .collect();
     let mut kept = HeaderMap::with_capacity(headers.len() + 4);
+    // The name of the values that follow without one.
+    let mut repeated = None;
     for (name, value) in headers {
-        if !stays(name) && !is_named(&named, name) {
-            kept.append(name, value.clone());
+        if let Some(name) = name {
+            repeated = (goes_on(&name) && !named.contains(&name)).then_some(name);
+        }
+        if let Some(name) = &repeated {
+            kept.append(name, value);
         }
     }
     kept
 }
 
-/// What a `Connection` field names belongs to the connection as well (RFC 9110 §7.6.1).
-fn named_by_connection(headers: &HeaderMap) -> Vec<&str> {
-    headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .collect()
-}
-
-fn is_named(named: &[&str], name: &HeaderName) -> bool {
-    named.iter().any(|named| name.as_str().eq_ignore_ascii_case(named))
-}
-
 /// The headers of an agent's answer that a caller may see: nothing of the connection, of the agent's server, of its
 /// addresses, cookies or demands for credentials.
-pub fn answered(headers: &HeaderMap) -> HeaderMap {
-    let named = named_by_connection(headers);
-    let mut kept = HeaderMap::with_capacity(headers.len() + 4);
-    for (name, value) in headers {
-        let drop = matches!(
+pub fn answered(headers: HeaderMap) -> HeaderMap {
+    kept(headers, |name| {
+        !matches!(
             name.as_str(),
             "connection"
                 | "keep-alive"
@@ -318,12 +320,8 @@ pub fn answered(headers: &HeaderMap) -> HeaderMap {
                 | "access-control-allow-origin"
                 | "access-control-allow-credentials"
                 | "date"
-        );
-        if !drop && !is_named(&named, name) {
-            kept.append(name, value.clone());
-        }
-    }
-    kept
+        )
+    })
 }
 
 /// The caller's query without `A2A-Version`, which goes on as a header.

@@ -16,7 +16,6 @@ use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use prometheus::IntCounter;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -161,9 +160,7 @@ impl Settings {
         };
         let io = Prefixed { seen, at: 0, io };
         Some(if protocol == Protocol::Http2 {
-            let conn = self
-                .http2
-                .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
+            let conn = self.http2.serve_connection(TokioIo::new(io), service);
             let unused = Some(accepted + self.bounds.header_timeout);
             Box::pin(self.watch(Box::pin(conn), activity, unused, |conn| conn.graceful_shutdown()))
         } else {
@@ -175,9 +172,7 @@ impl Settings {
                 activity.clone(),
                 self.ended.pipelined.clone(),
             );
-            let conn = self
-                .http1
-                .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
+            let conn = self.http1.serve_connection(TokioIo::new(io), service);
             // The guard waits for the first head.
             Box::pin(self.watch(Box::pin(conn), activity, None, |conn| conn.graceful_shutdown()))
         })
@@ -351,29 +346,25 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Prefixed<IO> {
     }
 }
 
-#[derive(Clone)]
+/// The service as hyper calls it: counted, and always ready, as every stage is; so nothing waits for `poll_ready`.
 struct Counted<S> {
     inner: S,
     activity: Activity,
 }
 
-impl<S, B> Service<Request<Incoming>> for Counted<S>
+impl<S, B> hyper::service::Service<Request<Incoming>> for Counted<S>
 where
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<Incoming>, Response = Response<B>> + Clone,
     B: Body,
 {
     type Response = Response<CountedBody<B>>;
     type Error = S::Error;
     type Future = CountedFuture<S::Future>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
         CountedFuture {
             active: Some(self.activity.enter()),
-            inner: self.inner.call(request),
+            inner: self.inner.clone().call(request),
         }
     }
 }

@@ -47,7 +47,7 @@ pub fn check<'a>(bytes: &'a [u8], call: &Call, limits: json::Limits) -> Result<A
 
 /// The head that the caller gets with it.
 pub fn head(parts: response::Parts, streams: bool) -> (StatusCode, http::HeaderMap) {
-    let mut headers = hygiene::answered(&parts.headers);
+    let mut headers = hygiene::answered(parts.headers);
     if streams {
         // Proxies in between must not collect events, nor keep them.
         headers

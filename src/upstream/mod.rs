@@ -202,7 +202,12 @@ impl Upstream {
     }
 
     /// Sends a call to the selected endpoint and waits for the head of the answer.
-    pub async fn send(&self, permit: &Permit, selected: &Selected, outgoing: Outgoing) -> Result<Answer, Failure> {
+    pub async fn send(
+        &self,
+        permit: &Permit,
+        selected: &Selected,
+        mut outgoing: Box<Outgoing>,
+    ) -> Result<Answer, Failure> {
         let operation = permit.call().operation;
         let patience = match operation {
             Operation::Send | Operation::Stream | Operation::Subscribe => self.send,
@@ -220,17 +225,17 @@ impl Upstream {
         } else {
             Class::Unary
         };
-        let again = operation.is_read().then(|| outgoing.clone());
-        match self.within(patience, selected.endpoint(), class, outgoing).await {
-            // A read on a connection that died: once more, on a new one.
-            Err(Failure {
-                error: Error::Closed { .. },
-                unsent: None,
-            }) if let Some(again) = again => {
-                self.metrics.upstream_retries.inc();
-                self.within(patience, selected.endpoint(), class, again).await
+        let mut again = operation.is_read().then(|| outgoing.clone());
+        loop {
+            let sent = self.within(patience, selected.endpoint(), class, outgoing).await;
+            match again.take() {
+                // A read on a connection that died: once more, on a new one.
+                Some(again) if sent.as_ref().is_err_and(Failure::is_of_dead_connection) => {
+                    self.metrics.upstream_retries.inc();
+                    outgoing = again;
+                }
+                Some(_) | None => return sent,
             }
-            sent => sent,
         }
     }
 
@@ -240,7 +245,7 @@ impl Upstream {
         patience: Option<Duration>,
         endpoint: &Endpoint,
         class: Class,
-        outgoing: Outgoing,
+        outgoing: Box<Outgoing>,
     ) -> Result<Answer, Failure> {
         let mut exchange = pin!(self.exchange(endpoint, class, outgoing));
         match patience {
@@ -259,8 +264,7 @@ impl Upstream {
     }
 
     /// Reads an answer that is not a stream, to its end, and gives the connection back.
-    pub async fn whole(&self, answer: Answer, endpoint: &Endpoint) -> Result<(http::response::Parts, Bytes), Error> {
-        let Answer { parts, body, lease } = answer;
+    pub async fn whole(&self, body: Incoming, lease: Lease, endpoint: &Endpoint) -> Result<Bytes, Error> {
         let bytes = body::read_whole(body, self.answer)
             .await
             .map_err(|source| Error::Body {
@@ -268,34 +272,28 @@ impl Upstream {
                 source,
             })?;
         lease.give_back();
-        Ok((parts, bytes))
+        Ok(bytes)
     }
 
-    async fn exchange(&self, endpoint: &Endpoint, class: Class, outgoing: Outgoing) -> Result<Answer, Failure> {
+    async fn exchange(
+        &self,
+        endpoint: &Endpoint,
+        class: Class,
+        mut outgoing: Box<Outgoing>,
+    ) -> Result<Answer, Failure> {
         let Some(pool) = self.pools.get(endpoint.index) else {
             let error = Error::Busy {
                 endpoint: endpoint.url.clone(),
                 most: 0,
             };
-            return Err(Failure {
-                error,
-                unsent: Some(Box::new(outgoing)),
-            });
+            return Err(Failure::unsent(error, outgoing));
         };
-        let mut lease = match pool.lease(class).await {
-            Ok(lease) => lease,
-            Err(error) => {
-                return Err(Failure {
-                    error,
-                    unsent: Some(Box::new(outgoing)),
-                });
-            }
-        };
-        let again = outgoing.again();
-        let mut request = self.request(endpoint, outgoing);
         loop {
-            let reused = lease.reused();
-            let mut failed = match lease.send(request).await {
+            let mut lease = match pool.lease(class).await {
+                Ok(lease) => lease,
+                Err(error) => return Err(Failure::unsent(error, outgoing)),
+            };
+            let mut failed = match lease.send(self.request(endpoint, &mut outgoing)).await {
                 Ok(response) => {
                     let (parts, body) = response.into_parts();
                     return Ok(Answer { parts, body, lease });
@@ -304,82 +302,50 @@ impl Upstream {
             };
             let unwritten = failed.take_message();
             let source = failed.into_error();
-            let endpoint = endpoint.url.clone();
-            match unwritten {
-                // The connection ended while it idled: the request comes back unwritten.
-                Some(unwritten) if reused => {
-                    self.metrics.upstream_retries.inc();
-                    request = unwritten;
-                    lease = match pool.lease(class).await {
-                        Ok(lease) => lease,
-                        Err(error) => {
-                            return Err(Failure {
-                                error,
-                                unsent: Some(again.with(request)),
-                            });
-                        }
-                    };
-                }
-                Some(unwritten) => {
-                    let unsent = Some(again.with(unwritten));
-                    return Err(Failure {
-                        error: Error::Closed { endpoint, source },
-                        unsent,
-                    });
-                }
-                None if source.is_parse() || source.is_parse_too_large() => {
-                    return Err(Failure {
-                        error: Error::Broken { endpoint, source },
-                        unsent: None,
-                    });
-                }
-                None => {
-                    return Err(Failure {
-                        error: Error::Closed { endpoint, source },
-                        unsent: None,
-                    });
-                }
+            let url = endpoint.url.clone();
+            let Some(unwritten) = unwritten else {
+                let error = if source.is_parse() || source.is_parse_too_large() {
+                    Error::Broken { endpoint: url, source }
+                } else {
+                    Error::Closed { endpoint: url, source }
+                };
+                return Err(Failure { error, unsent: None });
+            };
+            outgoing.headers = unwritten.into_parts().0.headers;
+            if !lease.reused() {
+                return Err(Failure::unsent(Error::Closed { endpoint: url, source }, outgoing));
             }
+            // The connection ended while it idled: the request came back unwritten.
+            self.metrics.upstream_retries.inc();
         }
     }
 
-    fn request(&self, endpoint: &Endpoint, outgoing: Outgoing) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(outgoing.body));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = target(&endpoint.uri, outgoing.query.as_deref());
-        let mut headers = outgoing.headers;
+    /// Takes the headers of `outgoing`; a request that comes back unwritten gives them back.
+    fn request(&self, endpoint: &Endpoint, outgoing: &mut Outgoing) -> Request<Full<Bytes>> {
+        let mut headers = std::mem::take(&mut outgoing.headers);
         headers.insert(header::HOST, endpoint.host.clone());
         if let Some((name, value)) = self.credential() {
             headers.insert(name, value);
         }
+        let mut request = Request::new(Full::new(outgoing.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = target(&endpoint.uri, outgoing.query.as_deref());
         *request.headers_mut() = headers;
         request
     }
 }
 
-/// What a request that came back unwritten lacks to be an `Outgoing` again.
-struct Again {
-    query: Option<String>,
-    body: Bytes,
-}
-
-impl Outgoing {
-    fn again(&self) -> Again {
-        Again {
-            query: self.query.clone(),
-            body: self.body.clone(),
-        }
+impl Failure {
+    /// The connection ended before the answer, and the agent may have seen the call.
+    fn is_of_dead_connection(&self) -> bool {
+        matches!(self.error, Error::Closed { .. }) && self.unsent.is_none()
     }
-}
 
-impl Again {
-    fn with(self, unwritten: Request<Full<Bytes>>) -> Box<Outgoing> {
-        let headers = unwritten.into_parts().0.headers;
-        Box::new(Outgoing {
-            headers,
-            query: self.query,
-            body: self.body,
-        })
+    fn unsent(error: Error, outgoing: Box<Outgoing>) -> Self {
+        Self {
+            error,
+            unsent: Some(outgoing),
+        }
     }
 }
 
@@ -397,19 +363,18 @@ fn target(endpoint: &Uri, query: Option<&str>) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| endpoint.clone())
 }
 
-/// The caller's head as it goes on: clean, without its credentials unless there are no `places` to strip.
-pub fn outgoing(parts: request::Parts, places: Option<&CredentialPlaces>, body: Bytes) -> Outgoing {
-    let mut headers = hygiene::forwarded(&parts.headers);
-    let mut query = parts.uri.query().map(Cow::Borrowed);
-    if let Some(places) = places {
-        places.strip_headers(&mut headers);
-        // A credential for another scheme than the configured ones is one all the same.
-        headers.remove(header::AUTHORIZATION);
-        query = parts.uri.query().map(|query| places.strip_query(query));
-    }
-    Outgoing {
-        headers,
-        query: query.and_then(|query| hygiene::forwarded_query(&query)),
-        body,
-    }
+/// The caller's head as it goes on: clean, without its credentials unless there are no `places` to strip. Takes the headers.
+///
+/// Boxed: several futures within each other hold it in turn.
+pub fn outgoing(parts: &mut request::Parts, places: Option<&CredentialPlaces>, body: Bytes) -> Box<Outgoing> {
+    // A credential for another scheme than the configured ones is one all the same.
+    let is_credential = |name: &header::HeaderName| {
+        places.is_some_and(|places| *name == header::AUTHORIZATION || places.is_header(name))
+    };
+    let headers = hygiene::forwarded(std::mem::take(&mut parts.headers), is_credential);
+    let query = parts.uri.query().and_then(|query| {
+        let query = places.map_or(Cow::Borrowed(query), |places| places.strip_query(query));
+        hygiene::forwarded_query(&query)
+    });
+    Box::new(Outgoing { headers, query, body })
 }

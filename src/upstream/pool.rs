@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use futures_util::future::Either;
 use http::uri::Uri;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -287,15 +288,19 @@ impl Lease {
         self.reused
     }
 
-    pub async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
+    /// Hands the request to the connection; what it returns waits for the head of the answer.
+    pub fn send(
+        &mut self,
+        mut request: Request<Full<Bytes>>,
+    ) -> impl Future<Output = Result<Response<Incoming>, Failed>> + use<> {
         match &mut self.line {
             Line::Http1 { sender, .. } => {
                 *request.uri_mut() = origin_form(request.uri());
-                sender.try_send_request(request).await
+                Either::Left(sender.try_send_request(request))
             }
             Line::Http2(share) => {
                 request.headers_mut().remove(http::header::HOST);
-                share.0.sender.clone().try_send_request(request).await
+                Either::Right(share.0.sender.clone().try_send_request(request))
             }
         }
     }

@@ -3,8 +3,8 @@
 //! A `Cursor` walks the whole body and hands the few members that somebody asks for to a closure, borrowed. Everything it
 //! passes over is checked as well: RFC 8259 syntax, UTF-8, surrogates in escapes, nesting, the digits of numbers, and, in a
 //! `Strict` walk, that no object has two members of one name (compared after unescaping), at any level. So what is forwarded
-//! reads the same to every parser. A `Lenient` walk leaves the names out; it is for agents' answers, which nobody is
-//! authorised by.
+//! reads the same to every parser. A `Lenient` walk leaves repeated names out, and UTF-8 but in the text that somebody asks
+//! for; it is for agents' answers, which nobody is authorised by.
 //!
 //! Allocates only for objects of more than `names::SMALL` members. Does not turn numbers into values, and deliberately
 //! knows nothing of JSON-RPC.
@@ -20,7 +20,7 @@ use std::fmt;
 use fearless_simd::Level;
 use names::Names;
 use scan::Strings;
-pub use text::{Text, write_text};
+pub use text::{Name, Text, write_text};
 
 /// A walk that refuses repeated member names.
 pub type Strict<'a> = Cursor<'a, true>;
@@ -216,7 +216,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
     /// Reads an object: `member` gets every name with the cursor at its value, which it must consume, and no more.
     pub fn object<E: From<Error>>(
         &mut self,
-        mut member: impl FnMut(&mut Self, Text<'a>) -> Result<(), E>,
+        mut member: impl FnMut(&mut Self, Name<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.open(b'{')?;
         if self.eat(b'}') {
@@ -226,8 +226,9 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
         let mut names = Names::new();
         loop {
             let at = self.at;
-            let name = self.text()?;
-            if UNIQUE && !names.insert(self.text, at + 1, name) {
+            let (start, end, escaped) = self.string()?;
+            let name = Name::new(self.bytes.get(start..end).unwrap_or_default(), escaped);
+            if UNIQUE && !names.insert(self.bytes, start, name) {
                 return Err(self.refuse(ErrorKind::DuplicateName, at).into());
             }
             self.space();
@@ -267,11 +268,18 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
 
     /// Reads a string.
     pub fn text(&mut self) -> Result<Text<'a>, Error> {
+        let (start, end, escaped) = self.string()?;
+        Ok(Text::new(self.slice(start, end)?, escaped))
+    }
+
+    /// Passes over a string; gives where it begins and ends between its quotes, and whether it has escapes.
+    #[inline]
+    fn string(&mut self) -> Result<(usize, usize, bool), Error> {
         self.expect(b'"')?;
         let start = self.at;
         let (end, escaped) = self.strings.end(self.bytes, start)?;
         self.at = end + 1;
-        Ok(Text::new(self.slice(start, end)?, escaped))
+        Ok((start, end, escaped))
     }
 
     /// Reads any value of which only text matters.

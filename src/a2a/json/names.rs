@@ -8,7 +8,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-use super::text::Text;
+use super::text::Name;
 
 /// Most names that are compared one by one.
 pub(super) const SMALL: usize = 16;
@@ -36,7 +36,7 @@ impl Names {
 
     /// Adds the name that is written at `start` of `document`; false when the object has it already.
     #[inline]
-    pub(super) fn insert(&mut self, document: &str, start: usize, name: Text<'_>) -> bool {
+    pub(super) fn insert(&mut self, document: &[u8], start: usize, name: Name<'_>) -> bool {
         let span = Span::new(start, name);
         let tag = tag(document, start, name);
         let bit = 1 << (tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58);
@@ -52,7 +52,7 @@ impl Names {
     }
 
     #[inline(never)]
-    fn insert_slowly(&mut self, document: &str, tag: u64, span: Span, name: Text<'_>) -> bool {
+    fn insert_slowly(&mut self, document: &[u8], tag: u64, span: Span, name: Name<'_>) -> bool {
         if let Some(many) = &mut self.many {
             return many.insert(document, span, name);
         }
@@ -75,14 +75,13 @@ impl Names {
 
 /// The length (at most 255) and the first `TAGGED` bytes of a name as it reads.
 #[inline]
-fn tag(document: &str, start: usize, name: Text<'_>) -> u64 {
-    let document = document.as_bytes();
+fn tag(document: &[u8], start: usize, name: Name<'_>) -> u64 {
     match document.get(start..).and_then(|rest| rest.first_chunk()) {
         Some(word) if !name.is_escaped() => {
             let text = u64::from_le_bytes(*word) & !(u64::MAX << (8 * name.raw().len().min(TAGGED)));
             text | length(name.raw().len())
         }
-        Some(_) | None => slow_tag(name.decode().as_bytes()),
+        Some(_) | None => slow_tag(&name.decode()),
     }
 }
 
@@ -115,7 +114,7 @@ impl Span {
         clippy::cast_possible_truncation,
         reason = "positions in a document are below `MAX_BYTES`"
     )]
-    fn new(start: usize, name: Text<'_>) -> Self {
+    fn new(start: usize, name: Name<'_>) -> Self {
         let escaped = if name.is_escaped() { ESCAPED } else { 0 };
         Self {
             start: start as u32,
@@ -123,10 +122,10 @@ impl Span {
         }
     }
 
-    fn name(self, document: &str) -> Text<'_> {
+    fn name(self, document: &[u8]) -> Name<'_> {
         let start = self.start as usize;
         let end = start + (self.len & !ESCAPED) as usize;
-        Text::new(document.get(start..end).unwrap_or_default(), self.len & ESCAPED != 0)
+        Name::new(document.get(start..end).unwrap_or_default(), self.len & ESCAPED != 0)
     }
 }
 
@@ -152,13 +151,13 @@ impl Many {
         }
     }
 
-    fn insert(&mut self, document: &str, span: Span, name: Text<'_>) -> bool {
+    fn insert(&mut self, document: &[u8], span: Span, name: Name<'_>) -> bool {
         if self.entries.len() * 2 >= self.slots.len() {
             self.grow();
         }
         let decoded = name.decode();
         #[expect(clippy::cast_possible_truncation, reason = "any 32 bits of a hash are a hash")]
-        let hash = self.keys.hash_one(decoded.as_bytes()) as u32;
+        let hash = self.keys.hash_one(&*decoded) as u32;
         let mut at = self.first(hash);
         while let Some(entry) = self.entry(at) {
             if entry.hash == hash && entry.span.name(document) == name {

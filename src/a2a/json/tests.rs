@@ -282,14 +282,14 @@ fn closures_get_the_members_and_raw_values() {
     cursor
         .object::<Error>(|cursor, name| {
             let value = match name.raw() {
-                "id" => cursor.raw()?.to_owned(),
+                b"id" => cursor.raw()?.to_owned(),
                 _ => match cursor.value()? {
                     Value::Text(text) => text.decode().into_owned(),
                     Value::Null => "null".to_owned(),
                     Value::Other => "other".to_owned(),
                 },
             };
-            seen.push(format!("{}={value}", name.raw()));
+            seen.push(format!("{}={value}", String::from_utf8_lossy(name.raw())));
             Ok(())
         })
         .unwrap();

@@ -35,6 +35,53 @@ impl<'a> Text<'a> {
     }
 }
 
+/// The name of a member, as it is written between its quotes. Bytes, because names are only compared, and nobody needs to
+/// check that those of a `Lenient` walk are UTF-8.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a> {
+    raw: &'a [u8],
+    escaped: bool,
+}
+
+impl<'a> Name<'a> {
+    pub(super) fn new(raw: &'a [u8], escaped: bool) -> Self {
+        Self { raw, escaped }
+    }
+
+    /// As it is written, escapes and all.
+    pub fn raw(self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// Has escapes, so that `raw` is not what it reads as.
+    pub fn is_escaped(self) -> bool {
+        self.escaped
+    }
+
+    /// As it reads; borrowed when nothing is escaped.
+    #[inline]
+    pub fn decode(self) -> Cow<'a, [u8]> {
+        if self.escaped {
+            Cow::Owned(unescape(&String::from_utf8_lossy(self.raw)).into_bytes())
+        } else {
+            Cow::Borrowed(self.raw)
+        }
+    }
+}
+
+/// Two names are equal when they read the same, however they are written.
+impl PartialEq for Name<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.decode() == other.decode()
+    }
+}
+
+impl PartialEq<str> for Name<'_> {
+    fn eq(&self, other: &str) -> bool {
+        *self.decode() == *other.as_bytes()
+    }
+}
+
 /// Two strings are equal when they read the same, however they are written.
 impl PartialEq for Text<'_> {
     fn eq(&self, other: &Self) -> bool {

@@ -108,15 +108,15 @@ pub fn read_answer(
     let mut answer = Answer::default();
     cursor.object(|cursor, name| {
         match &*name.decode() {
-            "id" => {
+            b"id" => {
                 once(answer.id.is_none(), cursor)?;
                 answer.id = Some(cursor.raw()?);
             }
-            "error" => {
+            b"error" => {
                 once(answer.error.is_none(), cursor)?;
                 answer.error = error_code(cursor)?;
             }
-            "result" => {
+            b"result" => {
                 once(!answer.has_result, cursor)?;
                 answer.has_result = true;
                 result(cursor, generation, operation, &mut answer)?;
@@ -198,10 +198,10 @@ fn result<'a>(
 fn wrapped<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), AnswerError> {
     cursor.object(|cursor, name| {
         let variant = match &*name.decode() {
-            "task" => Variant::Task,
-            "message" => Variant::Message,
-            "statusUpdate" | "status_update" => Variant::Status,
-            "artifactUpdate" | "artifact_update" => Variant::Artifact,
+            b"task" => Variant::Task,
+            b"message" => Variant::Message,
+            b"statusUpdate" | b"status_update" => Variant::Status,
+            b"artifactUpdate" | b"artifact_update" => Variant::Artifact,
             _ => return Ok(cursor.leap()?),
         };
         if cursor.kind() != Kind::Object {
@@ -272,15 +272,15 @@ impl<'a> Item<'a> {
         let mut item = Self::default();
         cursor.object(|cursor, name| {
             match &*name.decode() {
-                "id" => item.id.read(cursor)?,
-                "taskId" | "task_id" => item.task.read(cursor)?,
-                "contextId" | "context_id" => item.context.read(cursor)?,
-                "kind" => match cursor.value()? {
+                b"id" => item.id.read(cursor)?,
+                b"taskId" | b"task_id" => item.task.read(cursor)?,
+                b"contextId" | b"context_id" => item.context.read(cursor)?,
+                b"kind" => match cursor.value()? {
                     Value::Text(kind) => item.kind = Some(kind),
                     Value::Null | Value::Other => {}
                 },
-                "final" => item.is_final = cursor.raw()? == "true",
-                "status" => {
+                b"final" => item.is_final = cursor.raw()? == "true",
+                b"status" => {
                     item.has_status = true;
                     item.state = state(cursor)?;
                 }

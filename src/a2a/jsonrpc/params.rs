@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::MAX_ID_BYTES;
 use super::methods::{Method, Place};
 use super::request::{MAX_REFERENCES, Problem, RequestErrorKind, is_look_alike, problem};
-use crate::a2a::json::{self, Kind, Strict, Text, Value};
+use crate::a2a::json::{self, Kind, Name, Strict, Text, Value};
 use crate::a2a::{Call, ContextId, Generation, RpcId, TaskId};
 
 /// Members of `params`, and of `params.message`. Both spellings of a member share one field.
@@ -28,13 +28,13 @@ pub(super) struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    pub(super) fn member(&mut self, cursor: &mut Strict<'a>, name: Text<'a>) -> Result<(), json::Error> {
+    pub(super) fn member(&mut self, cursor: &mut Strict<'a>, name: Name<'a>) -> Result<(), json::Error> {
         let at = cursor.at();
         match &*name.decode() {
-            "id" => self.id.set(cursor.value()?, at),
-            "taskId" | "task_id" => self.task.set(cursor.value()?, at),
-            "contextId" | "context_id" => self.context.set(cursor.value()?, at),
-            "message" => match cursor.kind() {
+            b"id" => self.id.set(cursor.value()?, at),
+            b"taskId" | b"task_id" => self.task.set(cursor.value()?, at),
+            b"contextId" | b"context_id" => self.context.set(cursor.value()?, at),
+            b"message" => match cursor.kind() {
                 Kind::Object => {
                     return cursor.object(|cursor, name| self.message_member(cursor, name));
                 }
@@ -54,12 +54,12 @@ impl<'a> Params<'a> {
         Ok(())
     }
 
-    fn message_member(&mut self, cursor: &mut Strict<'a>, name: Text<'a>) -> Result<(), json::Error> {
+    fn message_member(&mut self, cursor: &mut Strict<'a>, name: Name<'a>) -> Result<(), json::Error> {
         let at = cursor.at();
         match &*name.decode() {
-            "taskId" | "task_id" => self.message_task.set(cursor.value()?, at),
-            "contextId" | "context_id" => self.message_context.set(cursor.value()?, at),
-            "referenceTaskIds" | "reference_task_ids" => self.references.read(cursor)?,
+            b"taskId" | b"task_id" => self.message_task.set(cursor.value()?, at),
+            b"contextId" | b"context_id" => self.message_context.set(cursor.value()?, at),
+            b"referenceTaskIds" | b"reference_task_ids" => self.references.read(cursor)?,
             other => {
                 if is_look_alike(other, MESSAGE) {
                     self.look_alike = Some(at);

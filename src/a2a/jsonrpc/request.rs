@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::methods::method;
 use super::params::Params;
 use super::{MAX_RPC_ID_BYTES, code};
-use crate::a2a::json::{self, Kind, Limits, Strict, Text, Value};
+use crate::a2a::json::{self, Kind, Limits, Name, Strict, Text, Value};
 use crate::a2a::{Call, RpcId};
 
 /// Most `referenceTaskIds` of one message: each of them is looked up, and held as long as the call.
@@ -182,28 +182,28 @@ impl<'a> Envelope<'a> {
             .map_err(|error| Walk { error, level })
     }
 
-    fn member(&mut self, cursor: &mut Strict<'a>, name: Text<'a>) -> Result<(), json::Error> {
+    fn member(&mut self, cursor: &mut Strict<'a>, name: Name<'a>) -> Result<(), json::Error> {
         let at = cursor.at();
         match &*name.decode() {
-            "jsonrpc" => {
+            b"jsonrpc" => {
                 self.version = Some(match cursor.value()? {
                     Value::Text(version) => version == *"2.0",
                     Value::Null | Value::Other => false,
                 });
             }
-            "id" => {
+            b"id" => {
                 let kind = cursor.kind();
                 let raw = cursor.raw()?;
                 self.id = Some(if is_rpc_id(kind, raw) { Ok(raw) } else { Err(at) });
             }
-            "method" => {
+            b"method" => {
                 self.method_at = at;
                 self.method = Some(match cursor.value()? {
                     Value::Text(method) => Ok(method),
                     Value::Null | Value::Other => Err(at),
                 });
             }
-            "params" => match cursor.kind() {
+            b"params" => match cursor.kind() {
                 Kind::Object => {
                     return cursor.object(|cursor, name| self.params.member(cursor, name));
                 }
@@ -273,10 +273,13 @@ fn is_rpc_id(kind: Kind, raw: &str) -> bool {
 /// The name is none of the known ones, but reads as one of them to a parser that does not mind case.
 ///
 /// That of Go folds by Unicode, where two letters outside ASCII fold into it: `ſ` (U+017F) and `K` (U+212A).
-pub(super) fn is_look_alike(name: &str, known: &[&str]) -> bool {
+pub(super) fn is_look_alike(name: &[u8], known: &[&str]) -> bool {
+    let is_known = |name: &[u8]| known.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name));
     if name.is_ascii() {
-        return known.iter().any(|known| known.eq_ignore_ascii_case(name));
+        return is_known(name);
     }
-    let folded = name.replace('\u{17F}', "s").replace('\u{212A}', "k");
-    known.iter().any(|known| known.eq_ignore_ascii_case(&folded))
+    let folded = String::from_utf8_lossy(name)
+        .replace('\u{17F}', "s")
+        .replace('\u{212A}', "k");
+    is_known(folded.as_bytes())
 }

@@ -213,7 +213,6 @@ fn places_are_those_of_every_scheme() {
     let places = requirement.places();
     assert_eq!(places.headers, ["x-a", "authorization"]);
     assert_eq!(places.query, ["api_key"]);
-    assert_eq!(places.cookies, ["session"]);
 
     let strip = |query: &str, expected: &str| {
         assert_eq!(places.strip_query(query), expected, "{query}");
@@ -224,28 +223,9 @@ fn places_are_those_of_every_scheme() {
     strip("a=1&api_key=x&b=2", "a=1&b=2");
     strip("api%5fkey=x&a=%31&api_key", "a=%31");
 
-    let mut headers = head(
-        "/",
-        &[
-            ("authorization", "Bearer x"),
-            ("x-a", "1"),
-            ("x-a", "2"),
-            ("x-b", "kept"),
-            ("cookie", "a=1; session=x"),
-            ("cookie", "session=y; flag;b=2=3"),
-        ],
-    )
-    .headers;
-    places.strip_headers(&mut headers);
-    let left: Vec<(&str, &[u8])> = headers
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_bytes()))
-        .collect();
-    assert_eq!(left, [("x-b", b"kept".as_slice()), ("cookie", b"a=1; flag; b=2=3")]);
-    let mut headers = head("/", &[("cookie", "session=x")]).headers;
-    places.strip_headers(&mut headers);
-    assert!(headers.is_empty());
-    let mut headers = head("/", &[("cookie", "a=1;b=2"), ("cookie", "c")]).headers;
-    places.strip_headers(&mut headers);
-    assert_eq!(headers.len(), 2, "other cookies stay as they stand");
+    let is_stripped = |name: &'static str| places.is_header(&http::HeaderName::from_static(name));
+    assert_eq!(
+        ["authorization", "x-a", "x-b", "cookie"].map(is_stripped),
+        [true, true, false, false]
+    );
 }

@@ -1,6 +1,6 @@
 //! A request head as bytes: where it ends, whether it is clean, how its message is framed (RFC 9112 §2 to §6).
 
-use memchr::memchr;
+use memchr::{Memchr, memchr, memchr_iter};
 
 use super::Bounds;
 use crate::observe::Reason;
@@ -16,51 +16,49 @@ pub enum Framing {
 ///
 /// Looks at `new` only, with the last three bytes before it, so that a head in many pieces costs no more than one in one.
 pub fn head_end(held: &[u8], new: &[u8], bounds: Bounds) -> Result<Option<usize>, Reason> {
-    let tail_from = held.len().saturating_sub(3);
-    let tail = held.get(tail_from..).unwrap_or_default();
-    let seam: Vec<u8>;
-    let (text, from) = if tail.is_empty() {
-        (new, held.len())
-    } else {
-        seam = [tail, new].concat();
-        (seam.as_slice(), tail_from)
-    };
-    let mut at = 0;
-    let mut end = None;
-    while let Some(found) = text.get(at..).and_then(|rest| memchr(b'\n', rest)) {
-        let feed = at + found;
-        let before = |back: usize| feed.checked_sub(back).and_then(|place| text.get(place)).copied();
-        // A bare line feed is refused when the head is read; an empty line made of one ends the head all the same.
-        if before(1) == Some(b'\n') || (before(1) == Some(b'\r') && before(2) == Some(b'\n')) {
-            end = Some(from + feed + 1);
-            break;
-        }
-        at = feed + 1;
-    }
-    let size = end.unwrap_or(held.len() + new.len());
-    if size > bounds.header_bytes {
-        // A head whose first line alone is too long has a target that is.
-        let first_line = memchr(b'\n', held).or_else(|| memchr(b'\n', new).map(|at| held.len() + at));
-        return Err(match first_line {
-            Some(line) if line <= bounds.target_bytes + 32 => Reason::HeaderTooLarge,
-            _ => Reason::TargetTooLong,
-        });
-    }
+    let from = held.len().saturating_sub(3);
+    let text = [held.get(from..).unwrap_or_default(), new].concat();
+    let is_feed = |place: Option<usize>| place.is_some_and(|place| text.get(place) == Some(&b'\n'));
+    // A bare line feed is refused when the head is read; an empty line made of one ends the head all the same.
+    let end = memchr_iter(b'\n', &text)
+        .find(|feed| is_feed(feed.checked_sub(1)) || (text.get(..*feed).is_some_and(|line| line.ends_with(b"\n\r"))))
+        .map(|feed| from + feed + 1);
+    let first_line = || memchr(b'\n', held).or_else(|| memchr(b'\n', new).map(|at| held.len() + at));
+    check_size(end.unwrap_or(held.len() + new.len()), first_line, bounds)?;
     Ok(end)
 }
 
-/// Checks one whole head and tells how its message is framed.
-pub fn read_head(head: &[u8], bounds: Bounds) -> Result<Framing, Reason> {
-    let mut lines = Lines(head);
+/// `size`: of the head, or of what there is of it.
+fn check_size(size: usize, first_line: impl Fn() -> Option<usize>, bounds: Bounds) -> Result<(), Reason> {
+    if size <= bounds.header_bytes {
+        return Ok(());
+    }
+    // A head whose first line alone is too long has a target that is.
+    Err(match first_line() {
+        Some(line) if line <= bounds.target_bytes + 32 => Reason::HeaderTooLarge,
+        Some(_) | None => Reason::TargetTooLong,
+    })
+}
+
+/// Checks the head that `bytes` begin with, and tells where it ends and how its message is framed. `None`: there is no whole
+/// head yet.
+pub fn read_head(bytes: &[u8], bounds: Bounds) -> Result<Option<(usize, Framing)>, Reason> {
+    let mut lines = Lines::of(bytes);
+    let Some(request_line) = lines.next()? else {
+        check_size(bytes.len(), || None, bounds)?;
+        return Ok(None);
+    };
     // RFC 9112 §2.2 lets a server skip an empty line before a request; there is no reason to.
-    let request_line = lines.next().ok_or(Reason::BadHead)??;
     let version = read_request_line(request_line, bounds)?;
     let mut fields = 0;
     let mut length: Option<u64> = None;
     let mut chunked = false;
     let mut hosts = 0;
-    for line in lines {
-        let line = line?;
+    loop {
+        let Some(line) = lines.next()? else {
+            check_size(bytes.len(), || Some(request_line.len()), bounds)?;
+            return Ok(None);
+        };
         if line.is_empty() {
             break;
         }
@@ -68,25 +66,19 @@ pub fn read_head(head: &[u8], bounds: Bounds) -> Result<Framing, Reason> {
         if fields > bounds.header_fields {
             return Err(Reason::HeaderTooLarge);
         }
-        let colon = memchr(b':', line).ok_or(Reason::BadHead)?;
-        let (name, value) = line.split_at(colon);
         // No space before the colon, no continuation line, no empty name (RFC 9112 §5.1, §5.2).
-        if name.is_empty() || !name.iter().all(|byte| is_token(*byte)) {
+        let colon = line.iter().position(|byte| !is_token(*byte)).unwrap_or(0);
+        let (name, value) = line.split_at(colon);
+        let Some(value) = value.strip_prefix(b":").filter(|_| !name.is_empty()) else {
             return Err(Reason::BadHead);
-        }
-        let value = value.get(1..).unwrap_or_default().trim_ascii();
-        // Without a branch inside, so that the compiler makes vector instructions of it.
-        let forbidden = |byte: u8| ((byte < 0x20) & (byte != b'\t')) | (byte == 0x7f);
-        if value.iter().fold(false, |found, byte| found | forbidden(*byte)) {
-            return Err(Reason::BadHead);
-        }
+        };
         if name.eq_ignore_ascii_case(b"content-length") {
             if length.is_some() {
                 return Err(Reason::BadHead);
             }
-            length = Some(read_length(value)?);
+            length = Some(read_length(value.trim_ascii())?);
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            if chunked || !value.eq_ignore_ascii_case(b"chunked") || version == Version::Http10 {
+            if chunked || !value.trim_ascii().eq_ignore_ascii_case(b"chunked") || version == Version::Http10 {
                 return Err(Reason::BadHead);
             }
             chunked = true;
@@ -94,14 +86,24 @@ pub fn read_head(head: &[u8], bounds: Bounds) -> Result<Framing, Reason> {
             hosts += 1;
         }
     }
-    if hosts != 1 || (chunked && length.is_some()) {
+    check_size(lines.begin, || Some(request_line.len()), bounds)?;
+    if hosts != 1 || (chunked && length.is_some()) || has_controls(bytes.get(..lines.begin).unwrap_or_default()) {
         return Err(Reason::BadHead);
     }
-    Ok(match (chunked, length) {
+    let framing = match (chunked, length) {
         (true, _) => Framing::Chunked,
         (false, None | Some(0)) => Framing::None,
         (false, Some(length)) => Framing::Length(length),
-    })
+    };
+    Ok(Some((lines.begin, framing)))
+}
+
+/// The head has control characters besides tabs and the ends of its lines, each of which is known to be `\r\n`.
+fn has_controls(head: &[u8]) -> bool {
+    // Without a branch inside, so that the compiler makes vector instructions of it.
+    let forbidden = |byte: u8| ((byte < 0x20) & (byte != b'\t') & (byte != b'\r') & (byte != b'\n')) | (byte == 0x7f);
+    head.iter().fold(false, |found, byte| found | forbidden(*byte))
+        || memchr_iter(b'\r', head).count() != memchr_iter(b'\n', head).count()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,23 +146,29 @@ fn read_length(value: &[u8]) -> Result<u64, Reason> {
         .ok_or(Reason::BadHead)
 }
 
-/// The lines of a head without their ends; a bare line feed or carriage return is an error.
-struct Lines<'a>(&'a [u8]);
+/// The lines of a head without their ends; one that ends in a bare line feed is an error.
+struct Lines<'a> {
+    bytes: &'a [u8],
+    feeds: Memchr<'a>,
+    /// Where the next line begins.
+    begin: usize,
+}
 
-impl<'a> Iterator for Lines<'a> {
-    type Item = Result<&'a [u8], Reason>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
+impl<'a> Lines<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            feeds: memchr_iter(b'\n', bytes),
+            begin: 0,
         }
-        let feed = memchr(b'\n', self.0)?;
-        let (line, rest) = self.0.split_at(feed);
-        self.0 = rest.get(1..).unwrap_or_default();
-        Some(match line.split_last() {
-            Some((b'\r', line)) if memchr(b'\r', line).is_none() => Ok(line),
-            _ => Err(Reason::BadHead),
-        })
+    }
+
+    /// `None`: there is no whole line.
+    fn next(&mut self) -> Result<Option<&'a [u8]>, Reason> {
+        let Some(feed) = self.feeds.next() else { return Ok(None) };
+        let line = self.bytes.get(self.begin..feed).unwrap_or_default();
+        self.begin = feed + 1;
+        line.strip_suffix(b"\r").map(Some).ok_or(Reason::BadHead)
     }
 }
 

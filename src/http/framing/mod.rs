@@ -187,22 +187,18 @@ impl<IO> Guard<IO> {
     fn follow(&mut self, new: &[u8]) -> usize {
         let mut at = 0;
         if matches!(self.state, State::Head) {
-            match head_end(&[], new, self.bounds) {
-                Ok(Some(end)) => match new.get(..end).map(|head| read_head(head, self.bounds)) {
-                    Some(Ok(framing)) => {
-                        self.first = false;
-                        self.deadline = None;
-                        self.activity.hands_over();
-                        at = end;
-                        self.state = match framing {
-                            Framing::None => return at,
-                            Framing::Length(left) => State::Body { left },
-                            Framing::Chunked => State::Chunks(Chunks::new()),
-                        };
-                    }
-                    Some(Err(reason)) => self.refuse(reason),
-                    None => {}
-                },
+            match read_head(new, self.bounds) {
+                Ok(Some((end, framing))) => {
+                    self.first = false;
+                    self.deadline = None;
+                    self.activity.hands_over();
+                    at = end;
+                    self.state = match framing {
+                        Framing::None => return at,
+                        Framing::Length(left) => State::Body { left },
+                        Framing::Chunked => State::Chunks(Chunks::new()),
+                    };
+                }
                 Ok(None) => {}
                 Err(reason) => self.refuse(reason),
             }
