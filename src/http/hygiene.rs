@@ -53,7 +53,10 @@ pub fn check(parts: &request::Parts, bounds: Bounds) -> Result<(), Error> {
     if parts.headers.len() > bounds.fields {
         return Err(Error::TooManyFields);
     }
-    if ![Method::GET, Method::HEAD, Method::POST, Method::DELETE, Method::OPTIONS].contains(&parts.method) {
+    if !matches!(
+        parts.method,
+        Method::GET | Method::HEAD | Method::POST | Method::DELETE | Method::OPTIONS
+    ) {
         return Err(Error::Method);
     }
     check_host(parts)?;
@@ -67,7 +70,11 @@ pub fn check(parts: &request::Parts, bounds: Bounds) -> Result<(), Error> {
     }
     check_path(parts.uri.path())?;
     // An underscore twin (`Content_Length`) becomes the real name in CGI-like servers behind us.
-    if parts.headers.keys().any(|name| name.as_str().contains('_')) {
+    if parts
+        .headers
+        .keys()
+        .any(|name| name.as_str().as_bytes().contains(&b'_'))
+    {
         return Err(Error::Field);
     }
     Ok(())
@@ -77,7 +84,7 @@ pub fn check(parts: &request::Parts, bounds: Bounds) -> Result<(), Error> {
 pub fn host(parts: &request::Parts) -> Option<String> {
     let authority = match parts.uri.authority() {
         Some(authority) => authority.clone(),
-        None => host_field(&parts.headers).ok().flatten()?,
+        None => Authority::try_from(host_field(&parts.headers).ok().flatten()?.as_bytes()).ok()?,
     };
     Some(authority.host().to_ascii_lowercase())
 }
@@ -86,26 +93,44 @@ pub fn host(parts: &request::Parts) -> Option<String> {
 fn check_host(parts: &request::Parts) -> Result<(), Error> {
     let field = host_field(&parts.headers)?;
     let target = parts.uri.authority();
+    if let Some(field) = field.filter(|field| !is_plain_host(field.as_bytes())) {
+        check_authority(&Authority::try_from(field.as_bytes()).map_err(|_| Error::Host)?)?;
+    }
     if let Some(target) = target {
         check_authority(target)?;
     }
-    match (&field, target) {
+    match (field, target) {
         (None, None) => Err(Error::Host),
         (None, Some(_)) if parts.version < Version::HTTP_2 => Err(Error::Host),
-        (Some(field), Some(target)) if !field.as_str().eq_ignore_ascii_case(target.as_str()) => Err(Error::Host),
+        (Some(field), Some(target)) if !field.as_bytes().eq_ignore_ascii_case(target.as_str().as_bytes()) => {
+            Err(Error::Host)
+        }
         (Some(_) | None, Some(_)) | (Some(_), None) => Ok(()),
     }
 }
 
-fn host_field(headers: &HeaderMap) -> Result<Option<Authority>, Error> {
+fn host_field(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Error> {
     let mut fields = headers.get_all(header::HOST).iter();
-    let Some(field) = fields.next() else { return Ok(None) };
+    let field = fields.next();
     if fields.next().is_some() {
         return Err(Error::Host);
     }
-    let authority = Authority::try_from(field.as_bytes()).map_err(|_| Error::Host)?;
-    check_authority(&authority)?;
-    Ok(Some(authority))
+    Ok(field)
+}
+
+/// A name or an IPv4 address, with a port or without: what needs no closer look.
+fn is_plain_host(field: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    let (host, port) = field.split_at(field.iter().position(|byte| !plain(byte)).unwrap_or(field.len()));
+    let port_is_clean = match port {
+        [] => true,
+        [b':', digits @ ..] if digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit) => {
+            let port = digits.iter().fold(0, |port, digit| port * 10 + u32::from(digit - b'0'));
+            (1..=u32::from(u16::MAX)).contains(&port)
+        }
+        _ => false,
+    };
+    !host.is_empty() && port_is_clean
 }
 
 fn check_authority(authority: &Authority) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What a call through the gateway costs, beside a bare hyper proxy, nginx, haproxy and no proxy.
 
-Builds the programs of this folder, runs each proxy alone on one core and the load with the agent on another, in rounds
-that take the proxies in turn, and prints one document of tables. README.md says how to read it.
+Builds the programs of this folder, runs the proxies on one core, one at a time, and the load with the agents on another,
+and prints one document of tables. README.md says how to read it.
 """
 
 import argparse
@@ -45,10 +45,14 @@ class Plan:
         self.quick = quick
         # The last moment to begin something.
         self.seconds = 105 if quick else 14 * 60
-        self.rounds = 1 if quick else 5
+        self.rounds = 1 if quick else 4
+        self.turns = 3 if quick else 12
         self.connections = 64
-        self.unary = {"unary_1k": (KIB, 20_000), "unary_64k": (64 * KIB, 4_000)}
-        self.follow = 10_000
+        # Size and calls, or calls a second: the slowest of the proxies is then about half as busy as it can be.
+        self.closed = {"unary_1k": (KIB, 4000), "unary_64k": (64 * KIB, 1000)}
+        self.follow = 3000
+        self.steady = {"steady_1k": (KIB, 5000), "steady_64k": (64 * KIB, 1000)}
+        self.steady_seconds = 1
         self.churn = 1_500
         self.rps = 2000
         self.rate_seconds = 1 if quick else 4
@@ -57,8 +61,6 @@ class Plan:
         self.streams = [1000]
         self.leave_seconds = 2
         if not quick:
-            self.unary = {"unary_1k": (KIB, 60_000), "unary_64k": (64 * KIB, 12_000)}
-            self.follow = 40_000
             self.churn = 5_000
             self.first_events = 500
             self.events_seconds = 2
@@ -77,6 +79,7 @@ class Bench:
         self.results = defaultdict(list)
         self.failures = []
         self.started = time.monotonic()
+        self.turns = 0
         self.rounds = 0
 
     # One proxy with an agent of its own.
@@ -84,6 +87,7 @@ class Bench:
     @contextlib.contextmanager
     def running(self, kind):
         folder = Path(tempfile.mkdtemp(prefix="a2a-gateway-bench-"))
+        others = list(self.processes.running)
         proxy = kind()
         log = folder / "load.log"
         try:
@@ -97,7 +101,8 @@ class Bench:
             proxy.load_log = log
             yield proxy
         finally:
-            self.processes.stop_all()
+            for process in reversed([one for one in self.processes.running if one not in others]):
+                self.processes.stop(process)
             shutil.rmtree(folder, ignore_errors=True)
 
     @staticmethod
@@ -146,12 +151,11 @@ class Bench:
             "p99_us": result["latency"]["p99_us"],
         }
 
-    def rate(self, proxy):
-        plan = self.plan
+    def rate(self, proxy, size, rps, seconds):
         result = self.measured(
             proxy,
             "rate",
-            *("--rps", plan.rps, "--seconds", plan.rate_seconds, "--warmup", 1, "--connections", plan.connections),
+            *("--size", size, "--rps", rps, "--seconds", seconds, "--warmup", 1, "--connections", self.plan.connections),
         )
         latency = result["latency"]
         return {
@@ -235,6 +239,44 @@ class Bench:
         self.failures.append(f"{kind.name}, {what}: {error}")
         say(f"  FAILED {self.failures[-1]}")
 
+    def turn(self, proxies):
+        """What a call costs, of each proxy in turn, so that all of them meet the machine in the same mood."""
+        plan, number = self.plan, self.turns
+        say(f"turn {number + 1}")
+
+        def measure(kind, what, one):
+            self.record(kind, what, lambda: one() | {"turn": number})
+
+        # Short runs side by side: what a machine with neighbours does to a figure, it does to the next one too.
+        for what, (size, rps) in plan.steady.items():
+            for kind, proxy in proxies:
+                if kind.has_process:
+                    measure(kind, what, lambda: self.rate(proxy, size, rps, plan.steady_seconds))
+        for what, (size, requests) in plan.closed.items():
+            for kind, proxy in proxies:
+                measure(kind, what, lambda: self.unary(proxy, size=size, requests=requests))
+        for kind, proxy in proxies:
+            measure(kind, "follow", lambda: self.unary(proxy, "--follow", size=KIB, requests=plan.follow))
+
+    def take_turns(self):
+        with contextlib.ExitStack() as stack:
+            running = []
+            for kind in self.kinds:
+                try:
+                    running.append((kind, stack.enter_context(self.running(kind))))
+                except (Failed, OSError) as error:
+                    self.fail(kind, "start", error)
+            while running and self.turns < self.plan.turns:
+                try:
+                    self.check_time()
+                except Failed as error:
+                    say(f"time is up after {self.turns} turns: {error}")
+                    break
+                # Each turn begins with another proxy: none always follows the same one.
+                first = self.turns % len(running)
+                self.turn(running[first:] + running[:first])
+                self.turns += 1
+
     def round(self, kinds):
         for kind in kinds:
             say(f"round {self.rounds + 1}: {kind.name}")
@@ -247,10 +289,7 @@ class Bench:
 
     def everything(self, kind, proxy):
         plan = self.plan
-        for what, (size, requests) in plan.unary.items():
-            self.record(kind, what, lambda size=size, count=requests: self.unary(proxy, size=size, requests=count))
-        self.record(kind, "follow", lambda: self.unary(proxy, "--follow", size=KIB, requests=plan.follow))
-        self.record(kind, "rate", lambda: self.rate(proxy))
+        self.record(kind, "rate", lambda: self.rate(proxy, KIB, plan.rps, plan.rate_seconds))
         self.record(kind, "first_event", lambda: self.first_event(proxy))
         self.record(kind, "events", lambda: self.events(proxy))
         churn = ("--churn", "--sources", SOURCES)
@@ -271,6 +310,7 @@ class Bench:
 
     def run(self):
         self.streams()
+        self.take_turns()
         longest = 0
         for number in range(self.plan.rounds):
             begun = time.monotonic()

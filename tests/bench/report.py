@@ -4,7 +4,7 @@ import datetime
 import platform
 import re
 import subprocess
-from statistics import median
+from statistics import median, quantiles
 
 BASE = "bare"
 NOTHING = "–"
@@ -74,6 +74,18 @@ class Results:
         own, base = self.median(name, what, field), self.median(BASE, what, field)
         return f"{own / base:.2f}" if own is not None and base else NOTHING
 
+    def paired(self, name, what, field):
+        """The median of the ratios within each turn, with their quartiles."""
+        own, base = ({entry["turn"]: entry[field] for entry in self.bench.results.get((of, what), [])} for of in (name, BASE))
+        ratios = [own[turn] / base[turn] for turn in own.keys() & base.keys() if own[turn] and base[turn]]
+        if not ratios:
+            return NOTHING
+        text = f"{median(ratios):.2f}"
+        if name != BASE and len(ratios) > 1:
+            low, _, high = quantiles(ratios, n=4)
+            text += f" ({low:.2f}–{high:.2f})"
+        return text
+
     def spread(self, name, what, field, digits=1):
         """Median and, of several rounds, the smallest and the largest."""
         values = self.values(name, what, field)
@@ -95,26 +107,33 @@ def number(value, digits=0):
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
-def cpu_table(results):
-    columns = {
-        "unary_1k": "1 KiB",
-        "follow": "send, get",
-        "unary_64k": "64 KiB",
-        "churn": "new connection",
-        "events": "SSE event",
-    }
+def cpu_table(results, columns, figures):
     head = ["µs of CPU"]
     for title in columns.values():
         head += [title, "÷ bare"]
     rows = []
     for name in results.names:
-        if results.median(name, "unary_1k", "cpu_us") is None:
+        if name == "direct":
             continue
         row = [name]
         for what in columns:
-            row += [results.spread(name, what, "cpu_us"), results.ratio(name, what, "cpu_us")]
+            row += figures(name, what)
         rows.append(row)
     return table(head, rows)
+
+
+def turns_table(results, columns):
+    def figures(name, what):
+        return number(results.median(name, what, "cpu_us"), 1), results.paired(name, what, "cpu_us")
+
+    return cpu_table(results, columns, figures)
+
+
+def rounds_table(results, columns):
+    def figures(name, what):
+        return results.spread(name, what, "cpu_us"), results.ratio(name, what, "cpu_us")
+
+    return cpu_table(results, columns, figures)
 
 
 def throughput_table(results):
@@ -198,18 +217,36 @@ def document(bench, facts, command):
     results = Results(bench)
     plan = bench.plan
     facts_text = "\n".join(f"- {line}" for line in facts.lines)
+    steady = {
+        what: f"{title}, {plan.steady[what][1]:,} calls a second"
+        for what, title in (("steady_1k", "1 KiB"), ("steady_64k", "64 KiB"))
+    }
+    closed = {"unary_1k": "1 KiB", "follow": "send, get", "unary_64k": "64 KiB"}
+    other = {"churn": "new connection", "events": "SSE event"}
     sections = [
         f"""# What a call costs
 
-Made by `{command}` on {facts.date}: {plan.name} mode, {bench.rounds} of {plan.rounds} rounds, medians. `README.md` says
-what a row means. Compare within this document only: absolute figures move with the machine, ratios hardly.
+Made by `{command}` on {facts.date}: {plan.name} mode, {bench.turns} of {plan.turns} turns, {bench.rounds} of
+{plan.rounds} rounds, medians. `README.md` says what a row means. Compare within this document only: absolute figures move
+with the machine, ratios hardly.
 
 {facts_text}""",
-        f"""## CPU time of the proxy
+        f"""## CPU time of a call, everybody at the same load
 
-A call's, in µs, {plan.connections} connections; in brackets the smallest and the largest round.
+µs of the proxy's CPU, {plan.connections} connections. The ratio is the median of those of {bench.turns} turns; in brackets
+their quartiles.
 
-{cpu_table(results)}""",
+{turns_table(results, steady)}""",
+        f"""## CPU time of a call in a closed loop
+
+The same with as many calls a second as each proxy makes of it, so that everybody is at another load.
+
+{turns_table(results, closed)}""",
+        f"""## CPU time of connections and events
+
+In brackets the smallest and the largest round.
+
+{rounds_table(results, other)}""",
         f"""## Throughput
 
 Closed loop, {plan.connections} connections. Where the proxy's core is not busy, the load's core set the figure.

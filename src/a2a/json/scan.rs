@@ -186,9 +186,13 @@ fn leap_with<S: Simd>(simd: S, bytes: &[u8], start: usize) -> Result<usize, Erro
         let block = Block::at(simd, bytes, base);
         let escapes = Escapes::of(block.equal(b'\\'), taken);
         taken = escapes.taken;
-        let strings = parity(block.equal(b'"') & !escapes.letters) ^ in_string;
-        in_string = 0_u64.wrapping_sub(strings >> (BLOCK - 1));
         base += BLOCK;
+        let quotes = block.equal(b'"') & !escapes.letters;
+        if quotes == 0 && in_string != 0 {
+            continue;
+        }
+        let strings = parity(quotes) ^ in_string;
+        in_string = 0_u64.wrapping_sub(strings >> (BLOCK - 1));
         if !block.has_brackets() {
             continue;
         }
