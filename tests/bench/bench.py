@@ -46,7 +46,7 @@ class Plan:
         # The last moment to begin something.
         self.seconds = 105 if quick else 14 * 60
         self.rounds = 1 if quick else 4
-        self.turns = 3 if quick else 12
+        self.turns = 1 if quick else 12
         self.connections = 64
         # Size and calls, or calls a second: the slowest of the proxies is then about half as busy as it can be.
         self.closed = {"unary_1k": (KIB, 4000), "unary_64k": (64 * KIB, 1000)}

@@ -1,4 +1,6 @@
-//! The guard in front of hyper, cut at every byte, and the rules on heads of both directions.
+//! The guard in front of hyper, cut at every byte, and the rules on heads of both directions; bodies in a file of their own.
+
+mod body;
 
 use std::net::IpAddr;
 use std::time::Duration;
