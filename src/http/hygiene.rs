@@ -180,7 +180,7 @@ pub fn asked_version(parts: &request::Parts) -> Result<Option<HeaderValue>, Erro
         .map(|(_, given)| value(without_patch(std::str::from_utf8(&query::decode(given)).unwrap_or("?"))));
     let from_header = parts.headers.get_all(&A2A_VERSION).iter().map(|given| {
         let text = without_patch(given.to_str().unwrap_or("?").trim());
-        if text.len() == given.len() {
+        if text.as_bytes() == given.as_bytes() {
             given.clone()
         } else {
             value(text)

@@ -200,7 +200,12 @@ impl<IO> Guard<IO> {
                     };
                 }
                 Ok(None) => {}
-                Err(reason) => self.refuse(reason),
+                // Judged when the whole of it is there, as a head in pieces is.
+                Err(reason) => match head_end(&[], new, self.bounds) {
+                    Ok(None) => {}
+                    Ok(Some(_)) => self.refuse(reason),
+                    Err(reason) => self.refuse(reason),
+                },
             }
         }
         let rest = new.get(at..).unwrap_or_default();
