@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, header};
 
 use crate::http::query::{decode, pairs, split};
 
-/// Every place that a configured scheme reads, whichever agent asks for it.
+/// Every place that a configured scheme reads, whichever agent asks for it; but cookies, of which none goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialPlaces {
     pub headers: Vec<HeaderName>,

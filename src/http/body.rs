@@ -50,7 +50,7 @@ pub struct ReadWhole<B> {
     body: B,
     bounds: Bounds,
     pieces: Pieces,
-    /// When the whole must be here; counted from the first look.
+    /// When the whole must be here; known from the first wait on, which is in the first look.
     end: Option<Instant>,
     /// Only once there was a wait.
     stall: Option<Pin<Box<Sleep>>>,

@@ -19,11 +19,6 @@ impl<'a> Text<'a> {
         self.raw
     }
 
-    /// Has escapes, so that `raw` is not what it reads as.
-    pub fn is_escaped(self) -> bool {
-        self.escaped
-    }
-
     /// As it reads; borrowed when nothing is escaped.
     #[inline]
     pub fn decode(self) -> Cow<'a, str> {

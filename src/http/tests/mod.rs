@@ -312,7 +312,6 @@ fn hygiene_refuses_what_nobody_honest_sends() {
     check("POST", "/a", &[("host", "a:123456789012345678901")], Err(Error::Host));
     check("POST", "/a", &[("host", "a:+1")], Err(Error::Host));
     check("POST", "/a", &[("host", ":1")], Err(Error::Host));
-    check("POST", "/a", &[("host", "[::1]:8080")], Ok(()));
     check("POST", "/a", &[("host", "a:")], Err(Error::Host));
     check("POST", "/a", &[("host", "a b")], Err(Error::Host));
     check("POST", "http://b/a", &[("host", "a")], Err(Error::Host));
