@@ -51,7 +51,7 @@ pub struct Upstream {
 /// The request towards the agent, but for what depends on the endpoint.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// Without `Host`, `Content-Length` and the agent's credential.
+    /// Without `Host` and `Content-Length`; the agent's credential is set anew with each try.
     pub headers: http::HeaderMap,
     /// Added to the endpoint's own query.
     pub query: Option<String>,
@@ -293,7 +293,7 @@ impl Upstream {
                 Ok(lease) => lease,
                 Err(error) => return Err(Failure::unsent(error, outgoing)),
             };
-            let mut failed = match lease.send(self.request(endpoint, &mut outgoing)).await {
+            let mut failed = match lease.send(outgoing.request(endpoint, self.credential())).await {
                 Ok(response) => {
                     let (parts, body) = response.into_parts();
                     return Ok(Answer { parts, body, lease });
@@ -311,7 +311,7 @@ impl Upstream {
                 };
                 return Err(Failure { error, unsent: None });
             };
-            outgoing.headers = unwritten.into_parts().0.headers;
+            outgoing.take_back(unwritten);
             if !lease.reused() {
                 return Err(Failure::unsent(Error::Closed { endpoint: url, source }, outgoing));
             }
@@ -319,19 +319,30 @@ impl Upstream {
             self.metrics.upstream_retries.inc();
         }
     }
+}
 
-    /// Takes the headers of `outgoing`; a request that comes back unwritten gives them back.
-    fn request(&self, endpoint: &Endpoint, outgoing: &mut Outgoing) -> Request<Full<Bytes>> {
-        let mut headers = std::mem::take(&mut outgoing.headers);
+impl Outgoing {
+    /// The request to an endpoint. Takes the headers; if it comes back unwritten, `take_back` has them again.
+    fn request(
+        &mut self,
+        endpoint: &Endpoint,
+        credential: Option<(&header::HeaderName, HeaderValue)>,
+    ) -> Request<Full<Bytes>> {
+        let mut headers = std::mem::take(&mut self.headers);
         headers.insert(header::HOST, endpoint.host.clone());
-        if let Some((name, value)) = self.credential() {
+        if let Some((name, value)) = credential {
             headers.insert(name, value);
         }
-        let mut request = Request::new(Full::new(outgoing.body.clone()));
+        let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = target(&endpoint.uri, outgoing.query.as_deref());
+        *request.uri_mut() = target(&endpoint.uri, self.query.as_deref());
         *request.headers_mut() = headers;
         request
+    }
+
+    fn take_back(&mut self, unwritten: Request<Full<Bytes>>) {
+        self.headers = unwritten.into_parts().0.headers;
+        self.headers.remove(header::HOST);
     }
 }
 

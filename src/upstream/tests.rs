@@ -80,3 +80,41 @@ fn credentials_of_callers_go_on_only_where_nothing_strips_them() {
     assert_eq!(names(&whole), ["authorization", "x-key", "x-trace"]);
     assert_eq!(whole.query.as_deref(), Some("key=s&x=1"));
 }
+
+#[test]
+fn a_request_that_came_back_unwritten_goes_elsewhere_whole() {
+    let endpoint = |url: &str| config::Endpoint { url: url.to_owned() };
+    let list = [endpoint("http://a:1/rpc?k=v"), endpoint("http://b:2/")];
+    let endpoints = Endpoints::build(&list, config::Balance::RoundRobin).unwrap();
+    let (mut parts, ()) = Request::post("/?x=1")
+        .header("x-trace", "1")
+        .header("x-trace", "2")
+        .header("x-key", "the caller's")
+        .body(())
+        .unwrap()
+        .into_parts();
+    let mut outgoing = outgoing(&mut parts, None, Bytes::from_static(b"{}"));
+    let name = header::HeaderName::from_static("x-key");
+    let credential = || Some((&name, HeaderValue::from_static("the gateway's")));
+    for (endpoint, target, host) in [(0, "http://a:1/rpc?k=v&x=1", "a:1"), (1, "http://b:2/?x=1", "b:2")] {
+        let request = outgoing.request(&endpoints.all()[endpoint], credential());
+        assert_eq!(request.uri(), target);
+        let mut fields: Vec<(&str, &[u8])> = request
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()))
+            .collect();
+        fields.sort_unstable();
+        assert_eq!(
+            fields,
+            [
+                ("host", host.as_bytes()),
+                ("x-key", b"the gateway's"),
+                ("x-trace", b"1"),
+                ("x-trace", b"2"),
+            ]
+        );
+        assert_eq!(outgoing.body, "{}");
+        outgoing.take_back(request);
+    }
+}
