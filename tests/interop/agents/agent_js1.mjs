@@ -5,6 +5,7 @@
 // the suite looks for. Push configurations are stored and never delivered.
 
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
@@ -119,6 +120,13 @@ class Executor {
       if (this.#canceled.delete(taskId)) return;
       artifact('slow', replica(`slow ${rest}`));
       status(TaskState.TASK_STATE_COMPLETED);
+    } else if (word === 'gate') {
+      status(TaskState.TASK_STATE_WORKING, 'waiting');
+      for (let tries = 0; !existsSync(rest); tries += 1) {
+        if (tries === 750) throw new Error('nobody opened the gate within 15 s');
+        await sleep(20);
+      }
+      status(TaskState.TASK_STATE_COMPLETED);
     } else if (word === 'ask') {
       status(TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?');
     } else if (word === 'fail') {
@@ -146,6 +154,7 @@ const skills = {
   message: 'message TEXT: a message, no task',
   stream: 'stream N: N artifact chunks',
   slow: 'slow N [MS]: works for N times 100 (or MS) ms',
+  gate: 'gate PATH: says that it waits, and finishes once the file PATH is there',
   ask: 'ask: asks back; the next message finishes the task',
   fail: 'fail: a failed task',
   boom: 'boom: raises',

@@ -14,7 +14,7 @@ from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskSt
 from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TaskState, TextPart
 from a2a.utils import new_agent_text_message, new_task
 
-from serving import arguments, listen, serve, skills
+from serving import arguments, listen, serve, skills, until_there
 
 
 def text_parts(text: str) -> list[Part]:
@@ -71,6 +71,10 @@ class Executor(AgentExecutor):
                 await updater.start_work(say(f'step {number}'))
                 await asyncio.sleep(int(pause or 100) / 1000)
             await updater.add_artifact(text_parts(f'slow {rest}@{self.replica}'), name='slow', last_chunk=True)
+            await updater.complete()
+        elif word == 'gate':
+            await updater.start_work(say('waiting'))
+            await until_there(rest)
             await updater.complete()
         elif word == 'ask':
             await updater.update_status(TaskState.input_required, say('which one?'), final=True)

@@ -16,7 +16,7 @@ from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskSt
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, TaskState
 from starlette.applications import Starlette
 
-from serving import arguments, listen, serve, skills
+from serving import arguments, listen, serve, skills, until_there
 
 
 class Executor(AgentExecutor):
@@ -71,6 +71,10 @@ class Executor(AgentExecutor):
                 await updater.start_work(say(f'step {number}'))
                 await asyncio.sleep(int(pause or 100) / 1000)
             await updater.add_artifact(parts(f'slow {rest}@{self.replica}'), name='slow', last_chunk=True)
+            await updater.complete()
+        elif word == 'gate':
+            await updater.start_work(say('waiting'))
+            await until_there(rest)
             await updater.complete()
         elif word == 'ask':
             await updater.requires_input(say('which one?'))

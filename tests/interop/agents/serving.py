@@ -4,6 +4,7 @@ Uses nothing of an SDK, so that either virtual environment can import it.
 """
 
 import argparse
+import asyncio
 import logging
 import os
 import socket
@@ -47,6 +48,15 @@ def serve(app, bound: socket.socket) -> None:
     _Server(config, bound.getsockname()[1]).run(sockets=[bound])
 
 
+async def until_there(path: str) -> None:
+    """Raises when nobody makes the file within 15 s."""
+    for _ in range(750):
+        if os.path.exists(path):
+            return
+        await asyncio.sleep(0.02)
+    raise TimeoutError('nobody opened the gate')
+
+
 def skills() -> list[dict]:
     """The skills by the first word of the text; every agent of the suite has the same ones."""
     texts = {
@@ -54,6 +64,7 @@ def skills() -> list[dict]:
         'message': 'message TEXT: a message, no task',
         'stream': 'stream N: N artifact chunks',
         'slow': 'slow N [MS]: works for N times 100 (or MS) ms',
+        'gate': 'gate PATH: says that it waits, and finishes once the file PATH is there',
         'ask': 'ask: asks back; the next message finishes the task',
         'fail': 'fail: a failed task',
         'boom': 'boom: raises',
