@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use crate::a2a::{Call, ContextId, Generation, Operation, RpcId, json};
 use crate::affinity::{Affinity, Owner, Reservation, Reservations, Reserved};
 use crate::authenticate::{self, Requirement, Verifiers};
-use crate::authorize::{self, Permit};
+use crate::authorize::{self, Ownership, Permit};
 use crate::balance::{Endpoints, Selected};
 use crate::card::{CardState, CardStore};
 use crate::drain::Drain;
@@ -69,6 +69,7 @@ pub struct Enforced {
     pub requirement: Requirement,
     /// Empty while unknown.
     pub served: Vec<Generation>,
+    pub ownership: Ownership,
 }
 
 impl Agent {
@@ -184,7 +185,9 @@ impl Pipeline {
             .inspect_err(|error| held.record.detail = Some(error.as_str()))
             .map_err(|error| Reject::from(&error))?;
         held.record.principal = Some(principal.id.clone());
-        let admitted = authorize::route(route, principal);
+        let admitted = authorize::route(route, principal, &enforced.ownership)
+            .inspect_err(|_| held.record.detail = Some("no_task_owner"))
+            .map_err(Reject::from)?;
         agent
             .limiter
             .admit(slot, &admitted.principal().id, client)
@@ -203,17 +206,22 @@ impl Pipeline {
             .limiter
             .admit_call(slot, &admitted.principal().id, client, call.operation)
             .map_err(|limited| Reject::from(&limited).with_id(call.id.clone()))?;
-        let permit = authorize::call(admitted, call, &enforced.served, asked.as_ref())
+        let checked = authorize::call(admitted, call, &enforced.served, asked.as_ref())
             .map_err(|(error, call)| Reject::from(error).serving(&enforced.served).with_id(call.id))?;
-        let in_form = |reject: Reject| reject.with_id(permit.call().id.clone());
-        let owner = self.owner(agent, permit.call()).map_err(in_form)?;
+        let call = checked.call().clone();
+        let in_form = |reject: Reject| reject.answering(&call);
+        let owners = self.owners(agent, &call);
+        let permit = authorize::tasks(checked, &enforced.ownership, &owners)
+            .inspect_err(|_| held.record.detail = Some(owners.why_not_found()))
+            .map_err(|error| in_form(Reject::from(error)))?;
+        let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
         let way = owner.map_or(Way::Free, Way::Owned);
         let sent = self
-            .send(agent, &permit, way, outgoing, &mut held.record)
+            .send(agent, &permit, &enforced.ownership, way, outgoing, &mut held.record)
             .await
             .map_err(in_form)?;
-        self.receive(agent, &permit, sent, &mut held.record)
+        self.receive(agent, &permit, &enforced.ownership, sent, &mut held.record)
             .await
             .map_err(in_form)
     }
@@ -229,19 +237,14 @@ impl Pipeline {
         }
     }
 
-    /// The endpoint that the call must go to: the task's, else the context's.
-    fn owner(&self, agent: &Agent, call: &Call) -> Result<Option<Arc<str>>, Reject> {
+    /// What is known of the ids that the call names.
+    fn owners(&self, agent: &Agent, call: &Call) -> Owners {
         let name = &agent.metrics.name;
-        let of_task = call.task.as_ref().and_then(|task| self.affinity.task(name, task));
-        let of_context = call
-            .context
-            .as_ref()
-            .and_then(|context| self.affinity.context(name, context));
-        match (of_task, of_context) {
-            // No single endpoint could see the contradiction (A2A 1.0 §3.4.3).
-            (Some(task), Some(context)) if task.endpoint != context.endpoint => Err(Reject::new(Reason::OwnersDiffer)),
-            (Some(Owner { endpoint, .. }), _) | (None, Some(Owner { endpoint, .. })) => Ok(Some(endpoint)),
-            (None, None) => Ok(None),
+        let of_task = |task| self.affinity.task(name, task);
+        Owners {
+            task: call.task.as_ref().and_then(of_task),
+            context: (call.context.as_ref()).and_then(|context| self.affinity.context(name, context)),
+            references: call.references.iter().map(of_task).collect(),
         }
     }
 
@@ -286,6 +289,7 @@ impl Pipeline {
         &self,
         agent: &Agent,
         permit: &Permit,
+        ownership: &Ownership,
         mut way: Way,
         mut outgoing: Box<Outgoing>,
         record: &mut Record,
@@ -293,7 +297,7 @@ impl Pipeline {
         let mut tried = Vec::new();
         loop {
             let selected;
-            (selected, way) = self.select(agent, permit.call(), way, &tried)?;
+            (selected, way) = self.select(agent, permit, ownership, way, &tried)?;
             record.endpoint = Some(selected.endpoint().url.clone());
             let failure = match agent.upstream.send(permit, &selected, outgoing).await {
                 Ok(answer) => {
@@ -324,27 +328,34 @@ impl Pipeline {
     }
 
     /// The endpoint of the next try. A conversation that no endpoint is known for is reserved before its call is sent.
-    fn select(&self, agent: &Agent, call: &Call, way: Way, tried: &[usize]) -> Result<(Selected, Way), Reject> {
+    fn select(
+        &self,
+        agent: &Agent,
+        permit: &Permit,
+        ownership: &Ownership,
+        way: Way,
+        tried: &[usize],
+    ) -> Result<(Selected, Way), Reject> {
         if let Way::Owned(owner) = &way {
             return Ok((agent.endpoints.owner(owner)?, way));
         }
         let chosen = agent.endpoints.choose(tried)?;
-        let Some(context) = begun(agent, call) else {
+        let Some(context) = begun(agent, ownership, permit.call()) else {
             return Ok((chosen, way));
         };
-        let owner = || {
-            let known = self.affinity.context(&agent.metrics.name, context);
-            known.map(|owner| owner.endpoint)
-        };
+        let owner = || self.affinity.context(&agent.metrics.name, context);
+        let permits = |owner: &str| permit.may_use(ownership, owner);
         let url = &chosen.endpoint().url;
         let reserved = match way.reservation() {
             Some(reservation) => reservation.elsewhere(url, owner),
-            None => agent.reservations.reserve(context, url, owner),
+            None => agent.reservations.reserve(context, url, permit.owner(), permits, owner),
         };
         match reserved {
+            Reserved::Owned(owner) if !permits(&owner.principal) => Err(Reject::new(Reason::TaskNotFound)),
+            Reserved::Foreign => Err(Reject::new(Reason::TaskNotFound)),
             Reserved::Held(held) if held.endpoint() == url => Ok((chosen, Way::Reserved(held))),
             Reserved::Held(held) => Ok((agent.endpoints.owner(held.endpoint())?, Way::Reserved(held))),
-            Reserved::Owned(owner) => Ok((agent.endpoints.owner(&owner)?, Way::Owned(owner))),
+            Reserved::Owned(Owner { endpoint, .. }) => Ok((agent.endpoints.owner(&endpoint)?, Way::Owned(endpoint))),
             Reserved::Unnamed => Ok((chosen, Way::Free)),
         }
     }
@@ -354,6 +365,7 @@ impl Pipeline {
         &self,
         agent: &Arc<Agent>,
         permit: &Permit,
+        ownership: &Ownership,
         sent: Sent,
         record: &mut Record,
     ) -> Result<Answered, Reject> {
@@ -372,8 +384,8 @@ impl Pipeline {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),
             endpoint: selected.endpoint().url.clone(),
-            principal: permit.principal().id.clone(),
-            generation: permit.call().generation,
+            permit: permit.clone(),
+            ownership: ownership.clone(),
         };
         if answer::is_stream(&parts) {
             // An answer that is rewritten, or that names no task, does not come in pieces.
@@ -405,7 +417,9 @@ impl Pipeline {
                 reader.metrics.upstream_failed(reason);
                 Reject::new(reason)
             })?;
-            learner.learn(&read.revealed);
+            if learner.learn(&read.revealed).is_err() {
+                return Err(Reject::new(Reason::UpstreamBadAnswer));
+            }
             drop(reservation);
             let outcome = if read.error.is_some() {
                 Outcome::AgentError
@@ -470,10 +484,62 @@ impl Way {
     }
 }
 
-/// The context of a call that may begin a conversation, where there is a choice of endpoints for it.
-fn begun<'a>(agent: &Agent, call: &'a Call) -> Option<&'a ContextId> {
-    let begins = matches!(call.operation, Operation::Send | Operation::Stream) && agent.endpoints.all().len() > 1;
-    call.context.as_ref().filter(|_| begins)
+/// The context of a call that may begin a conversation, where there is a choice of endpoints or of owners for it.
+fn begun<'a>(agent: &Agent, ownership: &Ownership, call: &'a Call) -> Option<&'a ContextId> {
+    let begins = matches!(call.operation, Operation::Send | Operation::Stream);
+    let chosen = agent.endpoints.all().len() > 1 || ownership.is_enforced();
+    call.context.as_ref().filter(|_| begins && chosen)
+}
+
+/// What is known of the ids that a call names.
+struct Owners {
+    task: Option<Owner>,
+    context: Option<Owner>,
+    references: Vec<Option<Owner>>,
+}
+
+impl authorize::Owners for Owners {
+    fn of_task(&self) -> Option<&str> {
+        self.task.as_ref().map(|owner| &*owner.principal)
+    }
+
+    fn of_context(&self) -> Option<&str> {
+        self.context.as_ref().map(|owner| &*owner.principal)
+    }
+
+    fn of_references(&self) -> impl Iterator<Item = Option<&str>> {
+        self.references
+            .iter()
+            .map(|owner| owner.as_ref().map(|owner| &*owner.principal))
+    }
+}
+
+impl Owners {
+    /// The endpoint that the call must go to: the task's, else the context's.
+    fn endpoint(self, permit: &Permit, ownership: &Ownership) -> Result<Option<Arc<str>>, Reject> {
+        // Of a list the context alone is not refused, and must not show by where the call goes.
+        let context = self.context.filter(|owner| permit.may_use(ownership, &owner.principal));
+        match (self.task, context) {
+            // No single endpoint could see the contradiction (A2A 1.0 §3.4.3).
+            (Some(task), Some(context)) if task.endpoint != context.endpoint => Err(Reject::new(Reason::OwnersDiffer)),
+            (Some(Owner { endpoint, .. }), _) | (None, Some(Owner { endpoint, .. })) => Ok(Some(endpoint)),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// For the access log; the caller is told nothing of it.
+    fn why_not_found(&self) -> &'static str {
+        let Self {
+            task,
+            context,
+            references,
+        } = self;
+        if task.is_some() || context.is_some() || references.iter().any(Option::is_some) {
+            "foreign"
+        } else {
+            "unknown"
+        }
+    }
 }
 
 /// A call that an endpoint has begun to answer.

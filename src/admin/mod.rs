@@ -1,7 +1,10 @@
-//! The admin listener: health, readiness, metrics, the running configuration, one task's record.
+//! The admin listener: health, readiness, metrics, the running configuration, records of tasks and contexts.
 //!
-//! It has no authentication of its own: keep it on loopback or on a network of operators. It answers until the very end of a
+//! It has no authentication of its own: keep it on loopback or on a network of operators. What changes something is a POST
+//! of `application/json`, which no page in an operator's browser can send here unasked. It answers until the very end of a
 //! drain, so that an orchestrator sees why the gateway is not ready.
+
+mod records;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,15 +18,19 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 
-use crate::a2a::{TaskId, TaskState};
+use self::records::Place;
 use crate::card::CardState;
 use crate::drain::Drain;
+use crate::http::body::{Bounds, read_whole};
 use crate::listener::Bound;
+use crate::parse;
 use crate::pipeline::{Agent, Pipeline};
 
 /// A few probes and one scraper; the bound keeps a loop in a dashboard from taking the gateway's descriptors.
 pub const CONNECTIONS: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// A change is one name.
+const MAX_BODY: usize = 16 * 1024;
 
 pub struct Admin {
     pub pipeline: Arc<Pipeline>,
@@ -40,7 +47,7 @@ pub async fn serve(admin: Arc<Admin>, mut socket: Bound) {
         drain.service(async move {
             let service = service_fn(move |request| {
                 let admin = admin.clone();
-                async move { Ok::<_, Infallible>(admin.answer(&request)) }
+                async move { Ok::<_, Infallible>(admin.answer(request).await) }
             });
             let mut builder = hyper::server::conn::http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
@@ -52,22 +59,37 @@ pub async fn serve(admin: Arc<Admin>, mut socket: Bound) {
 }
 
 impl Admin {
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        if request.method() != Method::GET && request.method() != Method::HEAD {
-            return json_answer(StatusCode::METHOD_NOT_ALLOWED, &json!({ "error": "only GET" }));
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        match *request.method() {
+            Method::GET | Method::HEAD => self.show(request.uri().path()),
+            Method::POST => match body(request).await {
+                Ok((path, body)) => self.change(&path, &body),
+                Err((status, cause)) => json_answer(status, &json!({ "error": cause })),
+            },
+            _ => json_answer(
+                StatusCode::METHOD_NOT_ALLOWED,
+                &json!({ "error": "only GET, and POST for what changes something" }),
+            ),
         }
-        match request.uri().path() {
+    }
+
+    fn show(&self, path: &str) -> Response<Full<Bytes>> {
+        match path {
             "/health" => json_answer(StatusCode::OK, &json!({ "status": "ok" })),
             "/ready" => self.ready(),
             "/metrics" => self.metrics(),
             "/config" => json_answer(StatusCode::OK, &self.config),
-            path => match path.strip_prefix("/tasks/").and_then(|rest| rest.split_once('/')) {
-                Some((agent, task)) => self.task(agent, &decoded(task)),
-                None => json_answer(
-                    StatusCode::NOT_FOUND,
-                    &json!({ "error": "not found", "paths": ["/health", "/ready", "/metrics", "/config", "/tasks/{agent}/{id}"] }),
-                ),
+            path => match Place::of(path) {
+                Some(place) => records::show(&self.pipeline.affinity, &place),
+                None => no_such_place(),
             },
+        }
+    }
+
+    fn change(&self, path: &str, body: &Value) -> Response<Full<Bytes>> {
+        match path.strip_suffix("/owner").and_then(Place::of) {
+            Some(place) => records::transfer(&self.pipeline.affinity, &place, body),
+            None => no_such_place(),
         }
     }
 
@@ -123,23 +145,6 @@ impl Admin {
             }
         }
     }
-
-    fn task(&self, agent: &str, task: &str) -> Response<Full<Bytes>> {
-        match self.pipeline.affinity.task(agent, &TaskId::new(task)) {
-            Some(owner) => json_answer(
-                StatusCode::OK,
-                &json!({
-                    "agent": agent,
-                    "task": task,
-                    "endpoint": &*owner.endpoint,
-                    "principal": &*owner.principal,
-                    "generation": owner.generation.as_str(),
-                    "finished": owner.state.is_some_and(TaskState::is_terminal),
-                }),
-            ),
-            None => json_answer(StatusCode::NOT_FOUND, &json!({ "error": "no record of this task" })),
-        }
-    }
 }
 
 fn agent_state(agent: &Agent) -> Value {
@@ -152,6 +157,38 @@ fn agent_state(agent: &Agent) -> Value {
         CardState::NotFetched { last_error } => json!({ "ready": false, "last_error": last_error.as_deref() }),
         CardState::OutOfService { reason } => json!({ "ready": false, "out_of_service": &**reason }),
     }
+}
+
+fn no_such_place() -> Response<Full<Bytes>> {
+    json_answer(
+        StatusCode::NOT_FOUND,
+        &json!({ "error": "not found", "paths": [
+            "/health", "/ready", "/metrics", "/config",
+            "/tasks/{agent}/{id}", "/contexts/{agent}/{id}",
+            "POST /tasks/{agent}/{id}/owner", "POST /contexts/{agent}/{id}/owner",
+        ] }),
+    )
+}
+
+/// The path and the JSON of a change.
+async fn body(request: Request<Incoming>) -> Result<(String, Value), (StatusCode, &'static str)> {
+    let (parts, body) = request.into_parts();
+    if !parse::is_json(&parts) {
+        return Err((
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the content type must be application/json",
+        ));
+    }
+    let bounds = Bounds {
+        bytes: MAX_BODY,
+        idle: Some(HEAD_TIMEOUT),
+        whole: Some(HEAD_TIMEOUT),
+    };
+    let bytes = read_whole(body, bounds)
+        .await
+        .map_err(|_| (StatusCode::BAD_REQUEST, "the body is too large, or did not come"))?;
+    let body = serde_json::from_slice(&bytes).map_err(|_| (StatusCode::BAD_REQUEST, "the body is not JSON"))?;
+    Ok((parts.uri.path().to_owned(), body))
 }
 
 fn json_answer(status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
@@ -169,28 +206,4 @@ fn answer(status: StatusCode, media_type: &'static str, text: String) -> Respons
 
 fn signed(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
-}
-
-/// Percent-decoding; what is no valid escape stays as it is.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let escaped = after
-            .get(..2)
-            .filter(|_| *first == b'%')
-            .and_then(|pair| std::str::from_utf8(pair).ok())
-            .and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        match escaped {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

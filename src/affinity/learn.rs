@@ -90,23 +90,26 @@ struct Revelation<'a> {
     claim: Claim<'a>,
     hash: Hash,
     finding: Finding,
+    foreign: bool,
 }
 
 impl<'a> Revelation<'a> {
     fn examine(table: &'a Table, claim: Claim<'a>, now: u32) -> Self {
         let hash = table.hash(claim.agent, claim.id);
-        let finding = table.examine(hash, &claim, now);
+        let (finding, foreign) = table.examine(hash, &claim, now);
         Self {
             table,
             claim,
             hash,
             finding,
+            foreign,
         }
     }
 
     /// Nothing is left to do.
     fn settled(&self) -> Option<Learned> {
         match self.finding {
+            Finding::Settled if self.foreign => Some(Learned::Foreign),
             Finding::Settled => Some(Learned::Known),
             Finding::Conflict => Some(Learned::Conflict),
             Finding::Missing | Finding::Stale | Finding::Changed => None,

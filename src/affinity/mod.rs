@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use self::journal::Error;
-use self::journal::record::{Kind, Record};
+use self::journal::record::{Kind, MAX_NAME, Record};
 use self::journal::volume::{Disk, Volume};
 use self::journal::{Journal, Mode};
 use self::names::Names;
@@ -47,7 +47,7 @@ const COMPACT_FLOOR: u64 = 64 * 1024 * 1024;
 pub struct Owner {
     /// The text of the endpoint's URL.
     pub endpoint: Arc<str>,
-    /// Whose call made it, as far as the gateway saw: the one to whom it was first revealed.
+    /// To whom it belongs: to the one to whom it was first revealed, as `authorize::Ownership` names it.
     pub principal: Arc<str>,
     /// The last state that an answer told; `None` for contexts and for tasks without one.
     pub state: Option<TaskState>,
@@ -63,6 +63,8 @@ pub enum Learned {
     /// A known record has a new state or generation.
     Updated,
     New,
+    /// It belongs to another principal, or rather to whatever text stood for one. The record keeps its owner.
+    Foreign,
     /// Another endpoint owns it. The record stays as it was.
     Conflict,
     /// An id or a name is longer than any record may be; nothing is remembered.
@@ -176,6 +178,25 @@ impl Affinity {
 
     pub fn context(&self, agent: &str, id: &ContextId) -> Option<Owner> {
         self.contexts.owner(agent, id.as_str(), self.now())
+    }
+
+    /// Gives a task to another owner, on an operator's word; on return it is written. Gives what it was before; `None`: there
+    /// is no record, or no record may have an owner as long as this.
+    pub fn transfer_task(&self, agent: &str, id: &TaskId, owner: &Arc<str>) -> Option<Owner> {
+        self.transfer(&self.tasks, agent, id.as_str(), owner)
+    }
+
+    /// The same for a context. Its tasks keep theirs.
+    pub fn transfer_context(&self, agent: &str, id: &ContextId, owner: &Arc<str>) -> Option<Owner> {
+        self.transfer(&self.contexts, agent, id.as_str(), owner)
+    }
+
+    fn transfer(&self, table: &Table, agent: &str, id: &str, owner: &Arc<str>) -> Option<Owner> {
+        if owner.len() > MAX_NAME {
+            return None;
+        }
+        let owner = self.names.share(owner, || Arc::clone(owner));
+        table.transfer(agent, id, owner, self.now(), &self.store)
     }
 
     pub fn stats(&self) -> Stats {

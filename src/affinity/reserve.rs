@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use ahash::RandomState;
 
 use super::journal::record::MAX_ID;
-use super::lock;
+use super::{Owner, lock};
 use crate::a2a::ContextId;
 
 /// The reservations of one agent.
@@ -24,6 +24,8 @@ pub struct Reservations(Mutex<HashMap<ContextId, Held, RandomState>>);
 #[derive(Debug)]
 struct Held {
     endpoint: Arc<str>,
+    /// Whose the context is going to be.
+    owner: Arc<str>,
     /// Under way, wherever they go.
     calls: usize,
 }
@@ -34,7 +36,9 @@ pub enum Reserved {
     /// Go to the endpoint of the reservation, and keep it until the answer was learned from.
     Held(Reservation),
     /// An answer has told the owner since it was looked for.
-    Owned(Arc<str>),
+    Owned(Owner),
+    /// Somebody else begins a conversation of this name at this moment.
+    Foreign,
     /// Go anywhere: what this context is called will not be remembered.
     Unnamed,
 }
@@ -51,17 +55,24 @@ pub struct Reservation {
 impl Reservations {
     /// For `chosen`, unless other calls hold the context for another endpoint. `owner` is asked under the lock, and whoever
     /// teaches an owner gives up a reservation only afterwards: one of the two is always seen.
+    ///
+    /// `permits` is asked whether the caller may take part in what belongs to another owner.
     pub fn reserve(
         self: &Arc<Self>,
         context: &ContextId,
         chosen: &Arc<str>,
-        owner: impl FnOnce() -> Option<Arc<str>>,
+        own: &Arc<str>,
+        permits: impl FnOnce(&str) -> bool,
+        owner: impl FnOnce() -> Option<Owner>,
     ) -> Reserved {
         if !(1..=MAX_ID).contains(&context.as_str().len()) {
             return Reserved::Unnamed;
         }
         let mut all = lock(&self.0);
         let endpoint = if let Some(held) = all.get_mut(context) {
+            if !permits(&held.owner) {
+                return Reserved::Foreign;
+            }
             held.calls += 1;
             held.endpoint.clone()
         } else if let Some(owner) = owner() {
@@ -69,6 +80,7 @@ impl Reservations {
         } else {
             let held = Held {
                 endpoint: chosen.clone(),
+                owner: own.clone(),
                 calls: 1,
             };
             all.insert(context.clone(), held);
@@ -93,7 +105,7 @@ impl Reservation {
     }
 
     /// The call could not be sent to its endpoint: follows the others if they have moved on, else moves all to `chosen`.
-    pub fn elsewhere(mut self, chosen: &Arc<str>, owner: impl FnOnce() -> Option<Arc<str>>) -> Reserved {
+    pub fn elsewhere(mut self, chosen: &Arc<str>, owner: impl FnOnce() -> Option<Owner>) -> Reserved {
         let all = self.all.clone();
         let mut all = lock(&all.0);
         if let Some(owner) = owner() {
@@ -126,17 +138,44 @@ impl Drop for Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::a2a::Generation;
 
-    const NOBODY: fn() -> Option<Arc<str>> = || None;
+    const NOBODY: fn() -> Option<Owner> = || None;
 
     fn reserve(all: &Arc<Reservations>, context: &str, chosen: &str) -> Reservation {
-        held(all.reserve(&ContextId::new(context), &Arc::from(chosen), NOBODY))
+        held(reserve_for("ann", all, context, chosen, NOBODY))
+    }
+
+    fn reserve_for(
+        own: &str,
+        all: &Arc<Reservations>,
+        context: &str,
+        chosen: &str,
+        owner: impl FnOnce() -> Option<Owner>,
+    ) -> Reserved {
+        let permits = |owner: &str| owner == own;
+        all.reserve(
+            &ContextId::new(context),
+            &Arc::from(chosen),
+            &Arc::from(own),
+            permits,
+            owner,
+        )
+    }
+
+    fn owner_at_a() -> Option<Owner> {
+        Some(Owner {
+            endpoint: Arc::from("a"),
+            principal: Arc::from("ann"),
+            state: None,
+            generation: Generation::V1_0,
+        })
     }
 
     fn held(reserved: Reserved) -> Reservation {
         match reserved {
             Reserved::Held(reservation) => reservation,
-            Reserved::Owned(_) | Reserved::Unnamed => panic!("{reserved:?}"),
+            Reserved::Owned(_) | Reserved::Foreign | Reserved::Unnamed => panic!("{reserved:?}"),
         }
     }
 
@@ -160,15 +199,29 @@ mod tests {
     #[test]
     fn an_owner_that_was_learned_meanwhile_ends_the_search() {
         let all: Arc<Reservations> = Arc::default();
-        let owner = || Some(Arc::from("a"));
-        let reserved = all.reserve(&ContextId::new("c"), &Arc::from("b"), owner);
+        let reserved = reserve_for("ann", &all, "c", "b", owner_at_a);
         assert!(
-            matches!(&reserved, Reserved::Owned(owner) if &**owner == "a"),
+            matches!(&reserved, Reserved::Owned(owner) if &*owner.endpoint == "a"),
             "{reserved:?}"
         );
-        let moved = reserve(&all, "c", "b").elsewhere(&Arc::from("d"), owner);
-        assert!(matches!(&moved, Reserved::Owned(owner) if &**owner == "a"), "{moved:?}");
+        let moved = reserve(&all, "c", "b").elsewhere(&Arc::from("d"), owner_at_a);
+        assert!(
+            matches!(&moved, Reserved::Owned(owner) if &*owner.endpoint == "a"),
+            "{moved:?}"
+        );
         assert!(lock(&all.0).is_empty(), "nothing stays");
+    }
+
+    #[test]
+    fn a_conversation_that_somebody_begins_is_nobody_elses() {
+        let all = Arc::default();
+        let first = reserve(&all, "c", "a");
+        let foreign = reserve_for("bob", &all, "c", "a", NOBODY);
+        assert!(matches!(foreign, Reserved::Foreign), "{foreign:?}");
+        assert!(!first.is_shared(), "a refused call takes no part");
+        drop(first);
+        let free = reserve_for("bob", &all, "c", "b", NOBODY);
+        assert!(matches!(free, Reserved::Held(_)), "{free:?}");
     }
 
     #[test]
@@ -190,7 +243,7 @@ mod tests {
     fn what_cannot_be_remembered_is_not_reserved() {
         let all: Arc<Reservations> = Arc::default();
         let check = |length: usize, named: bool| {
-            let reserved = all.reserve(&ContextId::new(&"c".repeat(length)), &Arc::from("a"), NOBODY);
+            let reserved = reserve_for("ann", &all, &"c".repeat(length), "a", NOBODY);
             assert_eq!(matches!(reserved, Reserved::Held(_)), named, "{length}");
         };
         check(0, false);

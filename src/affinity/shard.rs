@@ -172,6 +172,12 @@ impl Shard {
         Finding::Settled
     }
 
+    /// The record belongs to another principal than the claim's.
+    pub(super) fn is_foreign(&self, slot: Option<u32>, claim: &Claim<'_>) -> bool {
+        slot.and_then(|slot| self.entry(slot))
+            .is_some_and(|entry| entry.principal != *claim.principal)
+    }
+
     /// Moves an entry to the end of its queue. One second is fine enough for an order of victims.
     pub(super) fn touch(&mut self, slot: u32, now: u32) {
         let Some(entry) = self.entry_mut(slot) else {
@@ -189,6 +195,14 @@ impl Shard {
     /// Takes in what a claim says. Gives what became of it and the slot to write down, if anything changed.
     pub(super) fn learn(&mut self, hash: u32, claim: &Claim<'_>, now: u32, names: &Names) -> (Learned, Option<u32>) {
         let slot = self.find(hash, claim.agent, claim.id);
+        let told = |learned| {
+            if self.is_foreign(slot, claim) {
+                Learned::Foreign
+            } else {
+                learned
+            }
+        };
+        let (known, updated) = (told(Learned::Known), told(Learned::Updated));
         match (slot, self.examine(slot, claim, now)) {
             (None, _) | (_, Finding::Missing) => {
                 let slot = self.insert(Entry {
@@ -208,16 +222,16 @@ impl Shard {
             }
             (Some(slot), Finding::Settled) => {
                 self.touch(slot, now);
-                (Learned::Known, None)
+                (known, None)
             }
             (Some(slot), Finding::Stale) => {
                 self.touch(slot, now);
                 self.mark_written(slot);
-                (Learned::Known, Some(slot))
+                (known, Some(slot))
             }
             (Some(slot), Finding::Changed) => {
                 self.update(slot, claim, now);
-                (Learned::Updated, Some(slot))
+                (updated, Some(slot))
             }
             (Some(_), Finding::Conflict) => (Learned::Conflict, None),
         }
@@ -227,6 +241,19 @@ impl Shard {
         if let Some(entry) = self.entry_mut(slot) {
             entry.written = entry.seen;
         }
+    }
+
+    /// Gives a record to another owner. Gives what it was.
+    pub(super) fn transfer(&mut self, slot: u32, owner: Arc<str>, now: u32) -> Option<Owner> {
+        self.touch(slot, now);
+        let entry = self.entry_mut(slot)?;
+        let before = entry.owner();
+        let size = entry.encoded();
+        entry.principal = owner;
+        entry.written = entry.seen;
+        let resized = entry.encoded();
+        self.encoded = self.encoded - size + resized;
+        Some(before)
     }
 
     fn update(&mut self, slot: u32, claim: &Claim<'_>, now: u32) {

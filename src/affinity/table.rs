@@ -102,15 +102,26 @@ impl Table {
         shard.entry(slot).map(Entry::owner)
     }
 
-    /// What a claim means here. Marks the record as seen where nothing else is to be done.
-    pub(super) fn examine(&self, hash: Hash, claim: &Claim<'_>, now: u32) -> Finding {
+    /// What a claim means here, and whether the record is somebody else's. Marks the record as seen where nothing else is to
+    /// be done.
+    pub(super) fn examine(&self, hash: Hash, claim: &Claim<'_>, now: u32) -> (Finding, bool) {
         let mut shard = self.shard(hash.shard);
         let slot = shard.find(hash.key, claim.agent, claim.id);
         let finding = shard.examine(slot, claim, now);
         if let (Some(slot), Finding::Settled) = (slot, finding) {
             shard.touch(slot, now);
         }
-        finding
+        (finding, shard.is_foreign(slot, claim))
+    }
+
+    /// Gives a record to another owner, and writes it down. Gives what it was.
+    pub(super) fn transfer(&self, agent: &str, id: &str, owner: Arc<str>, now: u32, store: &Store) -> Option<Owner> {
+        let hash = self.hash(agent, id);
+        let mut shard = self.shard(hash.shard);
+        let slot = shard.find(hash.key, agent, id)?;
+        let before = shard.transfer(slot, owner, now)?;
+        store.write([shard.entry(slot).map(|entry| entry.put(self.kind)), None]);
+        Some(before)
     }
 
     pub(super) fn hash(&self, agent: &str, id: &str) -> Hash {

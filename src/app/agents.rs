@@ -13,9 +13,10 @@ use crate::a2a::card::{OriginCard, Publication, SchemeForm};
 use crate::a2a::security::{SchemeName, Security};
 use crate::affinity::Reservations;
 use crate::authenticate::Verifiers;
+use crate::authorize::Ownership;
 use crate::balance::Endpoints;
 use crate::card::{self, CardStore, FetchError, OutOfService};
-use crate::config::{self, AgentRoute, Config, Problem};
+use crate::config::{self, AgentRoute, Config, Policy, Problem};
 use crate::drain::Drain;
 use crate::http::fetch;
 use crate::observe::{AgentMetrics, Metrics};
@@ -60,7 +61,12 @@ pub fn build(
         (Some(security), Some(verifiers)) => match verifiers.resolve(security) {
             Ok(requirement) => {
                 let served = config.upstream.generation.into_iter().collect();
-                Some(Arc::new(Enforced { requirement, served }))
+                let ownership = Ownership::new(&config.policy, requirement.is_open());
+                Some(Arc::new(Enforced {
+                    requirement,
+                    served,
+                    ownership,
+                }))
             }
             Err(unknown) => {
                 problems.push(Problem::new(format!("{key}.security"), unknown.to_string()));
@@ -102,6 +108,7 @@ pub fn build(
         rules: Rules {
             public_url: public_url(&parts.config.public_url, &config.route),
             security: config.security.clone(),
+            policy: config.policy.clone(),
             generation: config.upstream.generation,
             schemes: parts
                 .config
@@ -144,6 +151,7 @@ impl Built {
 struct Rules {
     public_url: String,
     security: Option<Security>,
+    policy: Policy,
     generation: Option<crate::a2a::Generation>,
     schemes: BTreeMap<SchemeName, SchemeForm>,
     /// The URLs of the agent's own servers.
@@ -172,6 +180,7 @@ impl Rules {
             ));
         }
         agent.enforced.store(Some(Arc::new(Enforced {
+            ownership: Ownership::new(&self.policy, requirement.is_open()),
             requirement,
             served: served.clone(),
         })));

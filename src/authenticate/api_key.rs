@@ -19,7 +19,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use super::places::{self, Found};
 use super::verifiers::{Commit, read_yaml};
 use super::{Invalid, Proof, Shown, sha256};
-use crate::config::{ApiKey, ApiKeyPlace, KeySource, Problem, files};
+use crate::config::{ApiKey, ApiKeyPlace, Attribute, KeySource, Problem, files};
 use crate::http::query;
 
 /// Longest key that is hashed; a salted table hashes it once per stored key.
@@ -162,7 +162,7 @@ impl Table {
             if entry.sha256 == empty && entry.salt.is_empty() {
                 wrong("this is the hash of nothing; was the variable with the key unset?");
             }
-            let proof = Proof::new(scheme, "key", &entry.id, entry.scopes.clone());
+            let proof = Proof::new(scheme, "key", &entry.id, entry.scopes.clone(), &entry.attributes);
             let duplicate = if entry.salt.is_empty() {
                 plain.insert(entry.sha256, proof).is_some()
             } else {
@@ -226,21 +226,30 @@ struct RawKey {
     hash: String,
     #[serde(default)]
     scopes: Vec<String>,
+    #[serde(default)]
+    attributes: Vec<String>,
 }
 
-const EXPECTED: &str = "expected a list `keys` of `{ id, hash, scopes }`";
+const EXPECTED: &str = "expected a list `keys` of `{ id, hash, scopes, attributes }`";
 
 pub(super) fn parse(key: &str, path: &Path, text: &str) -> Result<Vec<ApiKey>, Vec<Problem>> {
     let raw: RawFile = read_yaml(key, path, text, EXPECTED).map_err(|problem| vec![problem])?;
     let mut problems = Vec::new();
     let mut keys = Vec::with_capacity(raw.keys.len());
     for (index, raw) in raw.keys.into_iter().enumerate() {
+        let attributes = attributes(&raw.attributes, |cause| {
+            problems.push(Problem::new(
+                key,
+                format!("keys[{index}].attributes in {} {cause}", path.display()),
+            ));
+        });
         match parse_hash(&raw.hash) {
             Some((salt, sha256)) => keys.push(ApiKey {
                 id: raw.id,
                 sha256,
                 salt,
                 scopes: raw.scopes,
+                attributes,
             }),
             // The value itself is not repeated: it may be the key.
             None => problems.push(Problem::new(
@@ -254,6 +263,17 @@ pub(super) fn parse(key: &str, path: &Path, text: &str) -> Result<Vec<ApiKey>, V
         }
     }
     if problems.is_empty() { Ok(keys) } else { Err(problems) }
+}
+
+pub(super) fn attributes(texts: &[String], mut wrong: impl FnMut(&str)) -> Vec<Attribute> {
+    let mut attributes = Vec::new();
+    for text in texts {
+        match Attribute::parse(text) {
+            Some(attribute) => attributes.push(attribute),
+            None => wrong(Attribute::EXPECTED),
+        }
+    }
+    attributes
 }
 
 fn parse_hash(text: &str) -> Option<(Vec<u8>, [u8; 32])> {

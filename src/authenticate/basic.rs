@@ -235,9 +235,11 @@ impl Users {
             password_hash: String,
             #[serde(default)]
             scopes: Vec<String>,
+            #[serde(default)]
+            attributes: Vec<String>,
         }
 
-        const EXPECTED: &str = "expected a list `users` of `{ name, password_hash, scopes }`";
+        const EXPECTED: &str = "expected a list `users` of `{ name, password_hash, scopes, attributes }`";
         let key = format!("{key}.users_file");
         let text =
             files::read_text(path).map_err(|error| vec![Problem::new(&*key, super::api_key::describe(&error))])?;
@@ -272,7 +274,8 @@ impl Users {
                 }
             };
             stand_in.get_or_insert_with(|| hash.clone());
-            let proof = Proof::new(scheme, "basic", &raw.name, raw.scopes);
+            let attributes = super::api_key::attributes(&raw.attributes, |cause| wrong("attributes", cause));
+            let proof = Proof::new(scheme, "basic", &raw.name, raw.scopes, &attributes);
             if users.insert(raw.name, User { hash, proof }).is_some() {
                 wrong("name", "the same name stands above");
             }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::pattern::matches;
 use super::{Invalid, Proof, Shown};
 use crate::clock::Clock;
 use crate::config::CertificateRule;
@@ -37,7 +38,9 @@ impl Verifier {
             return Shown::Refused(Invalid::CertificateExpired);
         }
         match self.rules.iter().find_map(|rule| admit(rule, certificate)) {
-            Some(name) if name.len() <= MAX_NAME => Shown::Proof(Proof::new(&self.scheme, "mtls", &name, Vec::new())),
+            Some(name) if name.len() <= MAX_NAME => {
+                Shown::Proof(Proof::new(&self.scheme, "mtls", &name, Vec::new(), &[]))
+            }
             Some(_) | None => Shown::Refused(Invalid::CertificateNotAllowed),
         }
     }
@@ -65,23 +68,4 @@ fn admit(rule: &CertificateRule, certificate: &PeerCertificate) -> Option<String
         CertificateRule::Subject(pattern) => first(pattern, std::slice::from_ref(&certificate.subject)),
     }
     .filter(|name| !name.is_empty())
-}
-
-/// `*` matches any run of characters, an empty one too. Linear in `name` for each `*`, whatever the pattern.
-pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    let mut parts = pattern.split(|byte| *byte == b'*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else {
-        return false;
-    };
-    let Some(last) = parts.next_back() else {
-        return rest.is_empty();
-    };
-    for part in parts {
-        let Some(at) = memchr::memmem::find(rest, part) else {
-            return false;
-        };
-        rest = rest.get(at + part.len()..).unwrap_or_default();
-    }
-    rest.ends_with(last)
 }

@@ -41,6 +41,8 @@ pub(super) struct Verifier {
     /// Seconds.
     leeway: u64,
     principal_claim: String,
+    /// Become attributes.
+    claims: Vec<String>,
     clock: Clock,
     keys: Arc<ArcSwapOption<KeySet>>,
     source: Source,
@@ -124,6 +126,7 @@ impl Verifier {
                 audience: jwt.audience.clone(),
                 leeway: jwt.leeway.as_secs(),
                 principal_claim: jwt.principal_claim.clone(),
+                claims: jwt.claims.clone(),
                 clock: clock.clone(),
                 keys,
                 source,
@@ -239,7 +242,13 @@ impl Verifier {
         let name = claims.principal(&self.principal_claim)?;
         let name = format!("{}#{name}", self.issuer);
         Ok(Verified {
-            proof: Proof::new(&self.scheme, "jwt", &name, claims.scopes()?),
+            proof: Proof::new(
+                &self.scheme,
+                "jwt",
+                &name,
+                claims.scopes()?,
+                &claims.attributes(&self.claims),
+            ),
             generation: keys.generation,
             expires,
         })

@@ -13,6 +13,7 @@ mod claims;
 mod error;
 mod jwks;
 mod jwt;
+pub mod pattern;
 mod places;
 mod remote;
 mod requirement;
@@ -26,6 +27,8 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest;
 use http::{HeaderMap, HeaderValue, header};
+
+use crate::config::Attribute;
 
 pub use error::{Error, Invalid};
 pub use places::CredentialPlaces;
@@ -44,6 +47,9 @@ pub struct Principal {
     pub id: Arc<str>,
     /// The names of the schemes that it satisfied.
     pub schemes: Vec<Arc<str>>,
+    /// What is known of it beside its id, each as `name=value`, encoded like the id: of a token the claims that a policy
+    /// asks for, of a key or a user what its entry says.
+    pub attributes: Vec<Arc<str>>,
 }
 
 impl Principal {
@@ -51,11 +57,22 @@ impl Principal {
         Self {
             id: Arc::from(ANONYMOUS),
             schemes: Vec::new(),
+            attributes: Vec::new(),
         }
     }
 
     pub fn is_anonymous(&self) -> bool {
         self.schemes.is_empty()
+    }
+
+    /// The attribute of this name, as `name=value`; `None` also where it has several values.
+    pub fn attribute(&self, name: &str) -> Option<&Arc<str>> {
+        let name = encode(name);
+        let mut named = self
+            .attributes
+            .iter()
+            .filter(|attribute| attribute.strip_prefix(&*name).is_some_and(|rest| rest.starts_with('=')));
+        named.next().filter(|_| named.next().is_none())
     }
 }
 
@@ -67,13 +84,14 @@ struct Proof {
 }
 
 impl Proof {
-    /// `kind` is one of the prefixes that `Principal::id` documents; `name` is encoded here.
-    fn new(scheme: &Arc<str>, kind: &str, name: &str, scopes: Vec<String>) -> Arc<Self> {
+    /// `kind` is one of the prefixes that `Principal::id` documents; `name` and the attributes are encoded here.
+    fn new(scheme: &Arc<str>, kind: &str, name: &str, scopes: Vec<String>, attributes: &[Attribute]) -> Arc<Self> {
         let id = format!("{kind}:{}", encode(name));
         Arc::new(Self {
             principal: Arc::new(Principal {
                 id: Arc::from(id),
                 schemes: vec![Arc::clone(scheme)],
+                attributes: attributes.iter().map(Attribute::text).collect(),
             }),
             scopes,
         })
@@ -81,6 +99,12 @@ impl Proof {
 
     fn covers(&self, needed: &[String]) -> bool {
         needed.iter().all(|scope| self.scopes.contains(scope))
+    }
+}
+
+impl Attribute {
+    fn text(&self) -> Arc<str> {
+        Arc::from(format!("{}={}", encode(&self.name), encode(&self.value)))
     }
 }
 
@@ -95,6 +119,8 @@ enum Shown {
 }
 
 /// Percent-encodes everything in a name that is not visible ASCII, and the two characters that ids use themselves.
+///
+/// `=` stays: the name of an attribute has none, so the first one ends it.
 fn encode(name: &str) -> Cow<'_, str> {
     const HEX: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',

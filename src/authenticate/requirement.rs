@@ -84,7 +84,7 @@ impl Requirement {
         if !unknown.is_empty() {
             return Err(unknown.into_iter().collect());
         }
-        let challenges = |invalid: bool| distinct(verifiers.iter().map(|v| v.challenge(invalid)));
+        let challenges = |invalid: bool| Challenges::from(distinct(verifiers.iter().map(|v| v.challenge(invalid))));
         Ok(Self(Arc::new(Inner {
             alternatives,
             open: security.is_open(),
@@ -251,7 +251,7 @@ impl Alternative {
         Self {
             needs,
             scopes: scopes.into(),
-            insufficient,
+            insufficient: insufficient.into(),
         }
     }
 
@@ -284,17 +284,22 @@ fn join(proofs: &[&Arc<Proof>]) -> Arc<Principal> {
             .iter()
             .flat_map(|proof| proof.principal.schemes.iter().cloned())
             .collect(),
+        attributes: distinct(
+            proofs
+                .iter()
+                .flat_map(|proof| proof.principal.attributes.iter().cloned()),
+        ),
     })
 }
 
-fn distinct(values: impl Iterator<Item = HeaderValue>) -> Challenges {
-    let mut distinct: Vec<HeaderValue> = Vec::new();
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct: Vec<T> = Vec::new();
     for value in values {
         if !distinct.contains(&value) {
             distinct.push(value);
         }
     }
-    distinct.into()
+    distinct
 }
 
 /// RFC 6750 §3. Scopes that are no scope-tokens (RFC 6749 §3.3) come from a broken card and are left out.

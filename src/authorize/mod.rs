@@ -1,7 +1,10 @@
-//! May they: first the route, when only the caller is known; later the call, when the body is.
+//! May they: first the route, when only the caller is known; later the call, when the body is; at last its tasks, when
+//! their owners are.
 //!
-//! `Admitted` and `Permit` have one maker each, so a body cannot be read, nor an agent be called, without the check.
-//! This is the place for policy rules; what is checked here is what the agent serves.
+//! `Admitted`, `Checked` and `Permit` have one maker each, so a body cannot be read, a task not be looked for, nor an agent
+//! be called, without the check. Somebody else's task is answered exactly like one that does not exist.
+
+mod ownership;
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +13,8 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use crate::a2a::{Call, Generation};
+pub use self::ownership::Ownership;
+use crate::a2a::{Call, Generation, Operation};
 use crate::authenticate::Principal;
 use crate::route::RouteMatch;
 
@@ -19,6 +23,7 @@ use crate::route::RouteMatch;
 pub struct Admitted {
     route: RouteMatch,
     principal: Arc<Principal>,
+    owner: Arc<str>,
 }
 
 impl Admitted {
@@ -28,6 +33,19 @@ impl Admitted {
 
     pub fn principal(&self) -> &Arc<Principal> {
         &self.principal
+    }
+}
+
+/// The agent serves this call. Needed before anything is said of the tasks that it names.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    admitted: Admitted,
+    call: Arc<Call>,
+}
+
+impl Checked {
+    pub fn call(&self) -> &Arc<Call> {
+        &self.call
     }
 }
 
@@ -43,21 +61,45 @@ impl Permit {
         self.admitted.principal()
     }
 
+    /// To whom tasks and contexts belong that the call makes.
+    pub fn owner(&self) -> &Arc<str> {
+        &self.admitted.owner
+    }
+
     pub fn call(&self) -> &Arc<Call> {
         &self.call
+    }
+
+    /// Whether the call may touch what belongs to `owner`.
+    pub fn may_use(&self, ownership: &Ownership, owner: &str) -> bool {
+        let Admitted {
+            principal, owner: own, ..
+        } = &self.admitted;
+        ownership.permits(principal, own, owner, self.call.operation)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// The caller lacks the claim by which the agent's tasks are owned.
+    #[error("the caller has no owner for its tasks")]
+    Ownerless,
     /// The agent does not speak the generation of the call, or the caller asked for another one than it speaks.
     #[error("the agent does not serve this generation")]
     Version,
+    /// A task or context does not exist, or belongs to somebody else: nobody outside can tell which.
+    #[error("the task is not the caller's, or nobody's")]
+    TaskNotFound,
 }
 
 /// Every authenticated principal may address every agent whose requirement it met.
-pub fn route(route: RouteMatch, principal: Arc<Principal>) -> Admitted {
-    Admitted { route, principal }
+pub fn route(route: RouteMatch, principal: Arc<Principal>, ownership: &Ownership) -> Result<Admitted, Error> {
+    let owner = ownership.owner(&principal).ok_or(Error::Ownerless)?;
+    Ok(Admitted {
+        route,
+        principal,
+        owner,
+    })
 }
 
 /// `served` is empty while the agent's card is not known: then the agent itself decides.
@@ -69,15 +111,41 @@ pub fn call(
     call: Call,
     served: &[Generation],
     asked: Option<&HeaderValue>,
-) -> Result<Permit, (Error, Box<Call>)> {
+) -> Result<Checked, (Error, Box<Call>)> {
     let offered = served.is_empty() || served.contains(&call.generation);
     let contradicts =
         call.generation == Generation::V0_3 && asked.is_some_and(|asked| !asked.as_bytes().starts_with(b"0."));
     if !offered || contradicts {
         return Err((Error::Version, Box::new(call)));
     }
-    Ok(Permit {
+    Ok(Checked {
         admitted,
         call: Arc::new(call),
     })
+}
+
+/// To whom the tasks and the context of a call belong; `None` where nobody is known.
+pub trait Owners {
+    fn of_task(&self) -> Option<&str>;
+    fn of_context(&self) -> Option<&str>;
+    /// Of each task that the message refers to.
+    fn of_references(&self) -> impl Iterator<Item = Option<&str>>;
+}
+
+/// Where tasks have owners, a call must name only those that the caller may use (A2A 1.0 §13.1). A task without a record is
+/// nobody's, and refused: it may be somebody's whose record is lost. A context without one is about to be begun.
+///
+/// A list is not refused: what it may show is decided for each of its tasks.
+pub fn tasks(checked: Checked, ownership: &Ownership, owners: &impl Owners) -> Result<Permit, Error> {
+    let Checked { admitted, call } = checked;
+    if ownership.is_enforced() {
+        let mine = |owner: &str| ownership.permits(&admitted.principal, &admitted.owner, owner, call.operation);
+        let task = call.task.is_none() || owners.of_task().is_some_and(mine);
+        let context = call.operation == Operation::List || owners.of_context().is_none_or(mine);
+        let references = || owners.of_references().all(|owner| owner.is_some_and(mine));
+        if !(task && context && (call.references.is_empty() || references())) {
+            return Err(Error::TaskNotFound);
+        }
+    }
+    Ok(Permit { admitted, call })
 }

@@ -130,6 +130,7 @@ fn a_configured_scheme_publishes_nothing_of_its_keys() {
                 sha256: [7; 32],
                 salt: Vec::new(),
                 scopes: Vec::new(),
+                attributes: Vec::new(),
             }]),
         },
     };

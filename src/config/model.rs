@@ -162,6 +162,15 @@ pub enum SchemeKind {
     },
 }
 
+impl SchemeKind {
+    pub fn jwt_mut(&mut self) -> Option<&mut Jwt> {
+        match self {
+            Self::Bearer { jwt, .. } | Self::OAuth2 { jwt, .. } | Self::OpenIdConnect { jwt, .. } => Some(jwt),
+            Self::ApiKey { .. } | Self::Basic { .. } | Self::MutualTls { .. } => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiKeyPlace {
     Header,
@@ -185,6 +194,29 @@ pub struct ApiKey {
     pub sha256: [u8; 32],
     pub salt: Vec<u8>,
     pub scopes: Vec<String>,
+    pub attributes: Vec<Attribute>,
+}
+
+/// What is known of a caller beside its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    pub name: String,
+    pub value: String,
+}
+
+impl Attribute {
+    /// In bytes. Ids of tenants and groups have some 40.
+    pub const MAX_VALUE: usize = 255;
+    pub const EXPECTED: &'static str = "must be `name=value` with 1 to 255 bytes each, e.g. `tenant=acme`";
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, value) = text.split_once('=')?;
+        let sound = |part: &str| (1..=Self::MAX_VALUE).contains(&part.len());
+        (sound(name) && sound(value)).then(|| Self {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -197,6 +229,8 @@ pub struct Jwt {
     pub leeway: Duration,
     /// The claim that names the principal; `sub` by default.
     pub principal_claim: String,
+    /// The claims that become attributes of the principal: those that a policy asks for.
+    pub claims: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -230,9 +264,54 @@ pub struct Agent {
     /// Overrides the card's requirement; `None`: what the upstream card says is enforced.
     pub security: Option<Security>,
     pub rate_limits: Vec<RateLimit>,
+    pub policy: Policy,
     pub forward_credentials: bool,
     /// Largest request body for this agent; defaults to `limits.body_bytes`.
     pub body_bytes: usize,
+}
+
+/// Who may do what with the tasks of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// `None`: `Principal` where the agent requires authentication, else `Nobody`.
+    pub task_owner: Option<TaskOwner>,
+    pub task_sharing: Vec<TaskSharing>,
+}
+
+/// To whom a task and a context belong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskOwner {
+    /// The principal whose call made them.
+    Principal,
+    /// Everybody who has the same value of this claim or attribute.
+    Claim(String),
+    /// To nobody in particular: whoever may call the agent may use all of them.
+    Nobody,
+}
+
+/// Lets some callers use tasks of others. Patterns: `*` stands for any run of characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSharing {
+    /// Any of these.
+    pub with: Vec<CallerPattern>,
+    /// The owners whose tasks they may use.
+    pub owners: Vec<String>,
+    pub access: TaskAccess,
+}
+
+/// Names callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallerPattern {
+    Id(String),
+    /// `name=value`.
+    Attribute(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskAccess {
+    /// What only reads: get, list, subscribe, push configurations read.
+    Read,
+    Full,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

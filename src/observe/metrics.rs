@@ -83,7 +83,7 @@ pub const HELP: &[(&str, &str)] = &[
     ),
     (
         OWNER_CONFLICTS,
-        "Task ids that an endpoint returned although another endpoint owns them.",
+        "Ids that an endpoint returned although they belong to another endpoint or another caller.",
     ),
     (TASKS, "Task records held."),
     (CONTEXTS, "Context records held."),

@@ -56,7 +56,7 @@ reasons! {
     MethodNotAllowed = "method_not_allowed", Downstream;
     NoRoute = "no_route", Downstream;
     Unauthenticated = "unauthenticated", Downstream;
-    /// Authenticated, but a scope is missing.
+    /// Authenticated, but a scope is missing, or the claim that owns the agent's tasks.
     Forbidden = "forbidden", Downstream;
     /// The keys to verify a credential with are not known yet.
     AuthenticationUnavailable = "authentication_unavailable", Upstream;
@@ -74,6 +74,8 @@ reasons! {
     UnknownMethod = "unknown_method", Downstream;
     InvalidParams = "invalid_params", Downstream;
     VersionNotSupported = "version_not_supported", Downstream;
+    /// A task that the call names does not exist, as far as is known, or belongs to somebody else.
+    TaskNotFound = "task_not_found", Downstream;
     /// The task and the context of one call belong to different endpoints.
     OwnersDiffer = "owners_differ", Downstream;
     /// The extended card was asked for by somebody who did not authenticate, or the agent has none.

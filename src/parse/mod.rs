@@ -64,7 +64,7 @@ fn is_utf8(media_type: &[u8]) -> bool {
 }
 
 /// JSON-RPC keeps `application/json` in every generation (A2A 1.0 §9.1); a coded body could not be read on the way.
-fn is_json(parts: &request::Parts) -> bool {
+pub fn is_json(parts: &request::Parts) -> bool {
     let mut types = parts.headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(first), None) = (types.next(), types.next()) else {
         return false;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::a2a::{Generation, Revealed};
+use crate::a2a::{Operation, Revealed};
 use crate::affinity::{Affinity, Learned};
+use crate::authorize::{Ownership, Permit};
 use crate::observe::{AgentMetrics, Record};
 
 /// What one call's answers are learned with.
@@ -12,30 +13,83 @@ pub struct Learner {
     pub affinity: Arc<Affinity>,
     pub metrics: Arc<AgentMetrics>,
     pub endpoint: Arc<str>,
-    pub principal: Arc<str>,
-    pub generation: Generation,
+    pub permit: Permit,
+    pub ownership: Ownership,
 }
 
+/// The answer tells of a task that belongs to somebody else: it must not go on.
+#[derive(Debug)]
+pub struct Withheld;
+
 impl Learner {
-    pub fn learn(&self, revealed: &[Revealed]) {
+    pub fn learn(&self, revealed: &[Revealed]) -> Result<(), Withheld> {
+        // Behind the gateway an agent sees one caller, and lists everybody's tasks. Whose one without a record is, nobody knows.
+        let lists = self.ownership.is_enforced() && self.permit.call().operation == Operation::List;
         for one in revealed {
+            if lists && !self.is_known(one) {
+                continue;
+            }
             let learned = self.affinity.learn(
                 &self.metrics.name,
                 &self.endpoint,
-                &self.principal,
-                self.generation,
+                self.permit.owner(),
+                self.permit.call().generation,
                 one,
             );
-            if learned == Learned::Conflict {
-                self.metrics.owner_conflicts.inc();
-                tracing::warn!(
-                    agent = &*self.metrics.name,
-                    endpoint = &*self.endpoint,
-                    task = one.task.as_ref().map(|task| task.as_str()),
-                    "an endpoint returned a task or context that another endpoint owns; the owner stays"
-                );
+            match learned {
+                Learned::Known | Learned::Updated | Learned::New | Learned::TooLong => {}
+                Learned::Foreign if lists => {}
+                Learned::Foreign => self.judge(one)?,
+                Learned::Conflict => {
+                    self.metrics.owner_conflicts.inc();
+                    tracing::warn!(
+                        agent = &*self.metrics.name,
+                        endpoint = &*self.endpoint,
+                        task = one.task.as_ref().map(|task| task.as_str()),
+                        "an endpoint returned a task or context that another endpoint owns; the owner stays"
+                    );
+                    self.judge(one)?;
+                }
             }
         }
+        Ok(())
+    }
+
+    fn is_known(&self, one: &Revealed) -> bool {
+        let task = one.task.as_ref();
+        task.is_some_and(|task| self.affinity.task(&self.metrics.name, task).is_some())
+    }
+
+    /// What is somebody else's may be shared. A context that is not goes on all the same: it is the caller's own task that is
+    /// told of, and the agent that put it there.
+    fn judge(&self, one: &Revealed) -> Result<(), Withheld> {
+        if !self.ownership.is_enforced() {
+            return Ok(());
+        }
+        let agent = &*self.metrics.name;
+        let foreign = |owner: &str| !self.permit.may_use(&self.ownership, owner);
+        let of_task = one.task.as_ref().and_then(|task| self.affinity.task(agent, task));
+        if of_task.is_some_and(|owner| foreign(&owner.principal)) {
+            self.metrics.owner_conflicts.inc();
+            tracing::warn!(
+                agent,
+                endpoint = &*self.endpoint,
+                task = one.task.as_ref().map(|task| task.as_str()),
+                "an agent answered with a task that belongs to another caller; the answer is withheld"
+            );
+            return Err(Withheld);
+        }
+        let of_context = one.context.as_ref().and_then(|id| self.affinity.context(agent, id));
+        if of_context.is_some_and(|owner| foreign(&owner.principal)) {
+            self.metrics.owner_conflicts.inc();
+            tracing::warn!(
+                agent,
+                endpoint = &*self.endpoint,
+                context = one.context.as_ref().map(|context| context.as_str()),
+                "an agent answered with a context that belongs to another caller; the owner stays"
+            );
+        }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::body::{Body, Held};
-use crate::a2a::{Generation, RpcId, jsonrpc};
+use crate::a2a::{Call, Generation, RpcId, jsonrpc};
 use crate::observe::{Outcome, Reason};
 use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
 
@@ -53,6 +53,18 @@ impl Reject {
     pub fn with_id(mut self, id: RpcId) -> Self {
         self.more.id = Some(id);
         self
+    }
+
+    /// With the call's id, and in 1.0 with what its clients tell errors apart by (A2A 1.0 §9.5).
+    pub fn answering(mut self, call: &Call) -> Self {
+        if self.reason == Reason::TaskNotFound && call.generation == Generation::V1_0 {
+            self.more.details = Some(json!([{
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": "TASK_NOT_FOUND",
+                "domain": "a2a-protocol.org",
+            }]));
+        }
+        self.with_id(call.id.clone())
     }
 
     pub fn allowing(mut self, methods: &'static str) -> Self {
@@ -156,6 +168,7 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::InvalidRequest
         | Reason::UnknownMethod
         | Reason::InvalidParams
+        | Reason::TaskNotFound
         | Reason::OwnersDiffer
         | Reason::ExtendedCardNotConfigured
         | Reason::VersionNotSupported => StatusCode::OK,
@@ -181,6 +194,7 @@ pub fn code(reason: Reason) -> i64 {
         Reason::UnknownMethod => -32601,
         Reason::InvalidParams | Reason::OwnersDiffer => -32602,
         Reason::Internal => -32603,
+        Reason::TaskNotFound => -32001,
         Reason::UnsupportedMediaType => -32005,
         Reason::UpstreamBadAnswer => -32006,
         Reason::ExtendedCardNotConfigured => -32007,
@@ -219,7 +233,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::MethodNotAllowed => "The HTTP method is not allowed here",
         Reason::NoRoute => "No agent is served at this address",
         Reason::Unauthenticated => "Authentication is required",
-        Reason::Forbidden => "The credential lacks a required scope",
+        Reason::Forbidden => "The credential lacks a required scope or claim",
         Reason::AuthenticationUnavailable => "Credentials cannot be verified at the moment",
         Reason::RateLimited => "Too many requests",
         Reason::BodyTooLarge => "The request body is too large",
@@ -233,6 +247,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::UnknownMethod => "Method not found",
         Reason::InvalidParams => "Invalid parameters",
         Reason::VersionNotSupported => "The A2A version is not supported by this agent",
+        Reason::TaskNotFound => "Task not found",
         Reason::OwnersDiffer => "The task and the context do not belong together",
         Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
         Reason::AgentNotReady => "The agent is not available at the moment",
@@ -275,6 +290,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::UnknownMethod
         | Reason::InvalidParams
         | Reason::VersionNotSupported
+        | Reason::TaskNotFound
         | Reason::OwnersDiffer
         | Reason::ExtendedCardNotConfigured
         | Reason::UpstreamTimeout
@@ -391,7 +407,9 @@ impl From<&parse::Error> for Reject {
 impl From<authorize::Error> for Reject {
     fn from(error: authorize::Error) -> Self {
         match error {
+            authorize::Error::Ownerless => Self::new(Reason::Forbidden),
             authorize::Error::Version => Self::new(Reason::VersionNotSupported),
+            authorize::Error::TaskNotFound => Self::new(Reason::TaskNotFound),
         }
     }
 }

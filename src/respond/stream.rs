@@ -206,7 +206,7 @@ impl EventStream {
         while let Some(event) = self.scanner.next(&chunk, &mut at) {
             let read = match event.content {
                 Content::Data { data, .. } => {
-                    jsonrpc::read_answer(data, self.learner.generation, self.operation, self.limits)
+                    jsonrpc::read_answer(data, self.learner.permit.call().generation, self.operation, self.limits)
                         .inspect_err(|error| {
                             tracing::debug!(endpoint = &*self.learner.endpoint, %error, "an event cannot be read");
                         })
@@ -219,7 +219,9 @@ impl EventStream {
                     record.event_passed();
                     self.saw_error |= answer.error.is_some();
                     learn::note(record, &answer.revealed);
-                    self.learner.learn(&answer.revealed);
+                    if self.learner.learn(&answer.revealed).is_err() {
+                        return self.break_off();
+                    }
                 }
                 // What could not be learned from must not reveal a task; later events have revealed theirs before.
                 Some(_) | None if !self.first_seen && !whole_event => return self.break_off(),

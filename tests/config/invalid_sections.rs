@@ -291,6 +291,42 @@ fn requirements() {
 }
 
 #[test]
+fn policies() {
+    let owner = |text: &str, cause: &str| {
+        agent_key(
+            &format!("policy: {{ task_owner: {text} }}"),
+            &format!("agents[0].policy.task_owner (line 4): {cause}"),
+        );
+    };
+    owner("caller", "`caller` is none of `principal`, `claim:<name>` and `none`");
+    owner(
+        "\"claim:\"",
+        "needs the name of a claim behind `claim:`, without `=`, e.g. `claim:tenant`",
+    );
+    owner(
+        "\"claim:a=b\"",
+        "needs the name of a claim behind `claim:`, without `=`, e.g. `claim:tenant`",
+    );
+    let sharing = |rule: &str, expected: &str| {
+        agent_key(
+            &format!("policy: {{ task_sharing: [ {{ {rule} }} ] }}"),
+            &format!("agents[0].policy.task_sharing{expected}"),
+        );
+    };
+    sharing("access: full", "[0].with (line 4): is required");
+    sharing("with: []", "[0].with (line 4): is empty, so that it would mean nobody");
+    sharing("with: [ \"\" ]", "[0].with[0] (line 4): is empty");
+    sharing(
+        "with: [ a ], owners: []",
+        "[0].owners (line 4): is empty, so that it would mean nobody",
+    );
+    agent_key(
+        "policy: { task_owner: none, task_sharing: [ { with: [ a ] } ] }",
+        "agents[0].policy.task_sharing (line 4): has no effect: with `task_owner: none` every caller may use every task",
+    );
+}
+
+#[test]
 fn routes() {
     let upstream = "upstream: { endpoints: [ { url: http://a:1 } ] }";
     let path = |text: &str, cause: &str| {

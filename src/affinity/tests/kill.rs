@@ -9,6 +9,8 @@ use super::*;
 /// Tells the child where to write.
 const FOLDER: &str = "A2A_GATEWAY_TEST_KILL_FOLDER";
 const ROUNDS: u64 = 20;
+/// More of them: `A2A_GATEWAY_TEST_KILL_ROUNDS=200 cargo test --lib kill`.
+const MORE: &str = "A2A_GATEWAY_TEST_KILL_ROUNDS";
 
 fn endpoint(n: u64) -> String {
     format!("http://{}/", n % 7)
@@ -52,7 +54,11 @@ fn what_was_safe_is_found_after_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::new();
     let mut safe = 0;
-    for round in 0..ROUNDS {
+    let rounds = std::env::var_os(MORE).map_or(ROUNDS, |text| {
+        let number = text.to_str().and_then(|text| text.parse().ok());
+        number.expect("a number of rounds")
+    });
+    for round in 0..rounds {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",

@@ -119,7 +119,7 @@ fn a_task_keeps_the_principal_to_whom_it_was_first_revealed() {
         )
     };
     assert_eq!(by("key:ann"), Learned::New);
-    assert_eq!(by("key:ben"), Learned::Known);
+    assert_eq!(by("key:ben"), Learned::Foreign);
     let task = affinity.task("maps", &TaskId::new("t")).unwrap();
     let context = affinity.context("maps", &ContextId::new("c")).unwrap();
     assert_eq!(&*task.principal, "key:ann");

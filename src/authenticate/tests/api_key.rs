@@ -145,6 +145,10 @@ fn a_file_that_is_wrong_is_refused_without_repeating_a_key() {
         "keys[1] (b): the same hash",
     );
     check(
+        &format!("keys:\n- {{ id: a, hash: \"sha256:{digest}\", attributes: [ hunter2 ] }}\n"),
+        "keys[0].attributes in",
+    );
+    check(
         &format!("keys:\n- {{ id: \"\", hash: \"sha256:{digest}\" }}\n"),
         "the id must have",
     );
@@ -193,6 +197,7 @@ fn salted_keys_are_bounded() {
             sha256: sha256(&[index.to_string().as_bytes()]),
             salt: vec![1],
             scopes: Vec::new(),
+            attributes: Vec::new(),
         });
         let scheme = scheme(SchemeKind::ApiKey {
             place: ApiKeyPlace::Header,

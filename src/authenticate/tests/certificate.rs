@@ -51,7 +51,7 @@ async fn a_name_that_a_rule_matches_is_the_principal() {
 #[test]
 fn stars_match_any_run() {
     let check = |pattern: &str, name: &str, expected: bool| {
-        let matched = super::super::certificate::matches(pattern.as_bytes(), name.as_bytes());
+        let matched = super::super::pattern::matches(pattern.as_bytes(), name.as_bytes());
         assert_eq!(matched, expected, "{pattern} {name}");
     };
     check("abc", "abc", true);

@@ -96,6 +96,7 @@ pub(super) fn jwt_scheme(issuer: &str, audience: &[&str], keys: JwksSource) -> S
             keys,
             leeway: Duration::from_secs(60),
             principal_claim: "sub".to_owned(),
+            claims: vec!["tenant".to_owned(), "groups".to_owned()],
         },
     })
 }
@@ -364,6 +365,28 @@ async fn scopes_come_from_scope_or_scp() {
         assert_eq!(found, expected, "{more}");
         let again = one(&fixture.verifiers, "j:read,write", &parts).await;
         assert_eq!(again, expected, "{more}, remembered");
+    }
+}
+
+#[tokio::test]
+async fn claims_that_a_policy_asks_for_become_attributes() {
+    let fixture = fixture();
+    let requirement = fixture.verifiers.resolve(&security("j")).unwrap();
+    let long = "x".repeat(256);
+    for (more, expected) in [
+        (json!({}), vec![]),
+        (json!({"tenant": "acme", "team": "red"}), vec!["tenant=acme"]),
+        (json!({"groups": ["ops", "dev"]}), vec!["groups=ops", "groups=dev"]),
+        // Neither a text nor a list of texts is no attribute; nor is what is too long to be one.
+        (json!({"tenant": 7, "groups": ["ops", 1]}), vec![]),
+        (json!({"tenant": "", "groups": [long, "ops"]}), vec!["groups=ops"]),
+        (json!({"tenant": "a b+c=d"}), vec!["tenant=a%20b%2Bc=d"]),
+    ] {
+        let parts = with_authorization(&format!("Bearer {}", token(&claims_but(more.clone()))));
+        let peer = peer();
+        let principal = identify(&requirement, &peer, peer.address.ip(), &parts).await.unwrap();
+        let found: Vec<&str> = principal.attributes.iter().map(|text| &**text).collect();
+        assert_eq!(found, expected, "{more}");
     }
 }
 

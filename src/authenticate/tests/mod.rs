@@ -92,6 +92,7 @@ fn inline_keys(ids: &[&str]) -> KeySource {
                 sha256: sha256(&[key_of(id).as_bytes()]),
                 salt: Vec::new(),
                 scopes: Vec::new(),
+                attributes: Vec::new(),
             })
             .collect(),
     )

@@ -9,7 +9,7 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use super::{Check, DAY, MILLISECOND, security, upstream, url};
+use super::{Check, DAY, MILLISECOND, policy, security, upstream, url};
 use crate::a2a::card::is_forbidden_override;
 
 #[derive(Default)]
@@ -78,6 +78,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
             .as_ref()
             .map(|general| security::security(check, "security", general, raw)),
     };
+    let policy = policy::policy(check, &join(key, "policy"), &one.policy);
     let mut rules = Rules::default();
     rules.add(check, "rate_limits", &raw.rate_limits);
     rules.add(check, &join(key, "limits"), &one.limits);
@@ -92,6 +93,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         card: card?,
         security,
         rate_limits: rules.finish(),
+        policy,
         forward_credentials: one.forward_credentials,
         body_bytes,
     })

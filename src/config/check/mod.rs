@@ -10,6 +10,7 @@ mod invalid;
 mod limits;
 mod listeners;
 mod names;
+mod policy;
 mod schemes;
 mod security;
 mod upstream;
@@ -85,8 +86,14 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let listeners = listeners::listeners(check, &raw.listeners, admin.as_ref());
     let state = state(check, &raw.state);
     let limits = limits::limits(check, &raw.limits);
-    let security_schemes = schemes::schemes(check, &raw.security_schemes);
+    let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
     let agents = agents::agents(check, raw);
+    if let (Some(schemes), Some(agents)) = (&mut security_schemes, &agents) {
+        let claims = policy::claims(agents.iter().map(|agent| &agent.policy));
+        for jwt in schemes.values_mut().filter_map(|scheme| scheme.kind.jwt_mut()) {
+            jwt.claims.clone_from(&claims);
+        }
+    }
     security::certificates_are_asked_for(check, raw);
     let log = log(check, &raw.log);
     let drain = check.time("drain", raw.drain, Duration::ZERO, HOUR);

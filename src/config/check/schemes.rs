@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::super::model::{ApiKey, ApiKeyPlace, CertificateRule, JwksSource, Jwt, KeySource, Scheme, SchemeKind};
+use super::super::model::{
+    ApiKey, ApiKeyPlace, Attribute, CertificateRule, JwksSource, Jwt, KeySource, Scheme, SchemeKind,
+};
 use super::super::raw::{List, Names, RawHttpScheme, RawKey, RawKeyPlace, RawScheme, RawSchemeType};
 use super::super::{join, place};
 use super::names::{self, Unique};
@@ -141,6 +143,7 @@ fn files_of(check: &mut Check<'_>, raw: &RawScheme) -> Option<SchemeKind> {
                     keys,
                     leeway: DEFAULT_LEEWAY,
                     principal_claim: stand_in(),
+                    claims: Vec::new(),
                 },
             })
         }
@@ -250,12 +253,21 @@ fn inline_keys(check: &mut Check<'_>, key: &str, raw: &List<RawKey>) -> Option<V
             }
             hash
         });
+        let attributes_key = join(&key, "attributes");
+        let mut attributes = Vec::new();
+        for (index, text) in raw.attributes.items() {
+            match Attribute::parse(text) {
+                Some(attribute) => attributes.push(attribute),
+                None => check.problem(&place(&attributes_key, index), Attribute::EXPECTED),
+            }
+        }
         match (id, hash) {
             (Some(id), Some((salt, sha256))) => keys.push(ApiKey {
                 id,
                 sha256,
                 salt,
                 scopes: raw.scopes.items().map(|(_, scope)| scope.clone()).collect(),
+                attributes,
             }),
             (Some(_) | None, _) => complete = false,
         }
@@ -339,6 +351,7 @@ fn jwt(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<
         keys: keys?,
         leeway,
         principal_claim,
+        claims: Vec::new(),
     })
 }
 

@@ -26,14 +26,14 @@ pub struct RawScheme {
     pub name: Option<String>,
     /// `apiKey`: the accepted keys, as hashes. Either this or `keys_file`.
     pub keys: Option<List<RawKey>>,
-    /// `apiKey`: file with the accepted keys (`keys: [ { id, hash, scopes } ]`), read again when it changes.
+    /// `apiKey`: file with the accepted keys (`keys: [ { id, hash, scopes, attributes } ]`), read again when it changes.
     pub keys_file: Option<String>,
     /// `http`: the HTTP authentication scheme.
     pub scheme: Option<RawHttpScheme>,
     /// `http` with `bearer`: a hint for callers that published cards carry.
     #[serde(rename = "bearerFormat")]
     pub bearer_format: Option<String>,
-    /// `http` with `basic`: file with users and password hashes (`users: [ { name, password_hash, scopes } ]`), read again
+    /// `http` with `basic`: file with users and password hashes (`users: [ { name, password_hash, scopes, attributes } ]`), read again
     /// when it changes.
     pub users_file: Option<String>,
     /// `oauth2`: the flows as cards publish them, passed as they are.
@@ -116,4 +116,7 @@ pub struct RawKey {
     pub hash: Option<String>,
     /// Scopes that the key carries. None by default.
     pub scopes: List<String>,
+    /// What a policy may ask for beside the id, each as `name=value`, like a token's claims: e.g. `tenant=acme`. None by
+    /// default.
+    pub attributes: List<String>,
 }

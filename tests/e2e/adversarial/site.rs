@@ -134,6 +134,7 @@ agents:
   - name: agent
     path: /agent
     upstream: {{ endpoints: [ {{ url: "http://{agent}/" }} ] }}
+    policy: {{ task_owner: none }} # the fake agent gives everybody the same task
     {more}
 {top}
 "#

@@ -140,7 +140,10 @@ async fn answers_are_bounded_and_pass_at_the_bound() {
 async fn a_silent_agent_is_given_up_for_reads_and_waited_for_on_sends() {
     let agent = Agent::start(|_| Reply::Silence).await;
     let timeouts = "first_byte_timeout: 200ms, send_timeout: 400ms";
-    let yaml = with_upstream(&config_of(&[agent.address], "", ""), timeouts);
+    let yaml = with_upstream(
+        &config_of(&[agent.address], "policy: { task_owner: none }", ""),
+        timeouts,
+    );
     let gateway = Gateway::start(&yaml).await;
     gateway.ready().await;
     for body in [of_task("GetTask", "t"), send("\"c\"", "x")] {

@@ -10,3 +10,4 @@ mod renewal;
 mod secrets;
 mod signals;
 mod start;
+mod storm;

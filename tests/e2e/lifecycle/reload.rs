@@ -31,7 +31,8 @@ const INLINE: &str = "keys: [ { id: tester, hash: \"KEY_HASH\" } ]";
 /// A gateway whose files are in `folder`; `change` makes the configuration name them.
 async fn site(folder: &Path, change: impl FnOnce(String) -> String) -> (Agent, Gateway) {
     let agent = Agent::start(agent::tasks(|| "t".to_owned())).await;
-    let gateway = Gateway::start_in(&change(config_of(&[agent.address], "", "")), folder).await;
+    let shared = "policy: { task_owner: none }";
+    let gateway = Gateway::start_in(&change(config_of(&[agent.address], shared, "")), folder).await;
     gateway.ready().await;
     (agent, gateway)
 }

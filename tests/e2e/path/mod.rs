@@ -2,4 +2,5 @@
 
 mod affinity;
 mod card;
+mod ownership;
 mod relay;

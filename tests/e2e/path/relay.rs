@@ -126,7 +126,7 @@ async fn the_owner_is_known_before_the_first_event_arrives() {
     assert_eq!(String::from_utf8_lossy(&frame), first);
     let known = crate::harness::get(gateway.admin, "/tasks/agent/early").await;
     assert_eq!(known.status, 200, "{}", known.text());
-    assert_eq!(known.json()["principal"], "key:tester");
+    assert_eq!(known.json()["owner"], "key:tester");
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn an_error_of_the_agent_passes_with_its_status() {
         Reply::Whole(400, "content-type: application/json\r\n", error)
     })
     .await;
-    let gateway = Gateway::of(&[agent.address], "", "").await;
+    let gateway = Gateway::of(&[agent.address], "policy: { task_owner: none }", "").await;
     let got = post(gateway.address, "/agent", &of_task("GetTask", "nobody")).await;
     assert_eq!((got.status, got.code()), (400, -32001));
     assert_eq!(gateway.access(1).await[0]["outcome"], "agent_error");

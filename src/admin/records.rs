@@ -1,0 +1,140 @@
+//! Records of tasks and contexts: where they live, whose they are, and the operator's word that they are somebody else's.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use super::json_answer;
+use crate::a2a::{ContextId, TaskId, TaskState};
+use crate::affinity::{Affinity, Owner};
+
+/// What a path names.
+pub(super) struct Place {
+    agent: String,
+    id: Id,
+}
+
+enum Id {
+    Task(TaskId),
+    Context(ContextId),
+}
+
+impl Place {
+    /// `/tasks/{agent}/{id}` or `/contexts/{agent}/{id}`; the id is percent-encoded.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let (kind, rest) = path.strip_prefix('/')?.split_once('/')?;
+        let (agent, id) = rest.split_once('/')?;
+        let id = decoded(id);
+        Some(Self {
+            agent: agent.to_owned(),
+            id: match kind {
+                "tasks" => Id::Task(TaskId::new(&id)),
+                "contexts" => Id::Context(ContextId::new(&id)),
+                _ => return None,
+            },
+        })
+    }
+
+    fn name(&self) -> (&'static str, &str) {
+        match &self.id {
+            Id::Task(id) => ("task", id.as_str()),
+            Id::Context(id) => ("context", id.as_str()),
+        }
+    }
+
+    fn find(&self, affinity: &Affinity) -> Option<Owner> {
+        match &self.id {
+            Id::Task(id) => affinity.task(&self.agent, id),
+            Id::Context(id) => affinity.context(&self.agent, id),
+        }
+    }
+
+    fn described(&self, owner: &Owner) -> Value {
+        let (kind, id) = self.name();
+        json!({
+            "agent": self.agent,
+            kind: id,
+            "endpoint": &*owner.endpoint,
+            "owner": &*owner.principal,
+            "generation": owner.generation.as_str(),
+            "finished": owner.state.is_some_and(TaskState::is_terminal),
+        })
+    }
+}
+
+pub(super) fn show(affinity: &Affinity, place: &Place) -> Response<Full<Bytes>> {
+    match place.find(affinity) {
+        Some(owner) => json_answer(StatusCode::OK, &place.described(&owner)),
+        None => unknown(),
+    }
+}
+
+/// `{"owner": "…"}`, as it stands in records: the id of a principal, or `tenant=acme` where a claim owns.
+pub(super) fn transfer(affinity: &Affinity, place: &Place, body: &Value) -> Response<Full<Bytes>> {
+    let owner = body
+        .get("owner")
+        .and_then(Value::as_str)
+        .filter(|owner| !owner.is_empty());
+    let Some(owner) = owner else {
+        return json_answer(
+            StatusCode::BAD_REQUEST,
+            &json!({ "error": "the body must be {\"owner\": \"…\"}" }),
+        );
+    };
+    let new: Arc<str> = Arc::from(owner);
+    let before = match &place.id {
+        Id::Task(id) => affinity.transfer_task(&place.agent, id, &new),
+        Id::Context(id) => affinity.transfer_context(&place.agent, id, &new),
+    };
+    let Some(before) = before else {
+        return unknown();
+    };
+    let (kind, id) = place.name();
+    tracing::info!(
+        agent = place.agent,
+        kind,
+        id,
+        from = &*before.principal,
+        to = owner,
+        "an operator gave a record to another owner"
+    );
+    let after = Owner {
+        principal: new,
+        ..before
+    };
+    json_answer(StatusCode::OK, &place.described(&after))
+}
+
+fn unknown() -> Response<Full<Bytes>> {
+    json_answer(
+        StatusCode::NOT_FOUND,
+        &json!({ "error": "there is no such record, or the name is too long for one" }),
+    )
+}
+
+/// Percent-decoding; what is no valid escape stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = after
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|pair| std::str::from_utf8(pair).ok())
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        match escaped {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
