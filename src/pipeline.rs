@@ -205,9 +205,9 @@ impl Pipeline {
         agent
             .limiter
             .admit_call(slot, &admitted.principal().id, client, call.operation)
-            .map_err(|limited| Reject::from(&limited).with_id(call.id.clone()))?;
+            .map_err(|limited| Reject::from(&limited).answering(&call))?;
         let checked = authorize::call(admitted, call, &enforced.served, asked.as_ref())
-            .map_err(|(error, call)| Reject::from(error).serving(&enforced.served).with_id(call.id))?;
+            .map_err(|(error, call)| Reject::from(error).serving(&enforced.served).answering(&call))?;
         let call = checked.call().clone();
         let in_form = |reject: Reject| reject.answering(&call);
         let owners = self.owners(agent, &call);

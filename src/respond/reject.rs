@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::body::{Body, Held};
-use crate::a2a::{Call, Generation, RpcId, jsonrpc};
+use crate::a2a::{Call, Generation, RpcId, jsonrpc, sse};
 use crate::observe::{Outcome, Reason};
 use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
 
@@ -40,6 +40,8 @@ struct More {
     id: Option<RpcId>,
     /// One more fixed text, for callers whose body has a mistake.
     explanation: Option<&'static str>,
+    /// As the one event of a stream.
+    event: bool,
 }
 
 impl Reject {
@@ -55,7 +57,8 @@ impl Reject {
         self
     }
 
-    /// With the call's id, and in 1.0 with what its clients tell errors apart by (A2A 1.0 §9.5).
+    /// With the call's id, and in 1.0 with what its clients tell errors apart by (A2A 1.0 §9.5). In 0.3 an error of the
+    /// protocol is an event where a stream was asked for: its clients read nothing else there.
     pub fn answering(mut self, call: &Call) -> Self {
         if self.reason == Reason::TaskNotFound && call.generation == Generation::V1_0 {
             self.more.details = Some(json!([{
@@ -64,6 +67,8 @@ impl Reject {
                 "domain": "a2a-protocol.org",
             }]));
         }
+        self.more.event =
+            call.generation == Generation::V0_3 && call.operation.streams() && status(self.reason) == StatusCode::OK;
         self.with_id(call.id.clone())
     }
 
@@ -92,6 +97,7 @@ impl Reject {
             details,
             id,
             explanation,
+            event,
         } = *self.more;
         let status = status(self.reason);
         let code = code(self.reason);
@@ -106,7 +112,8 @@ impl Reject {
         let bytes = match id {
             Some(id) => {
                 let data = details.and_then(|data| serde_json::value::to_raw_value(&data).ok());
-                jsonrpc::write_error(&id, code, text, data.as_deref())
+                let error = jsonrpc::write_error(&id, code, text, data.as_deref());
+                if event { sse::one_event(&error) } else { error }
             }
             None => Bytes::from(
                 json!({ "error": {
@@ -131,7 +138,8 @@ impl Reject {
         *response.status_mut() = status;
         let headers = response.headers_mut();
         *headers = own_headers;
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let media_type = if event { "text/event-stream" } else { "application/json" };
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(hygiene::X_REQUEST_ID, request_id);
         if head {

@@ -6,7 +6,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
-    clippy::disallowed_methods,
+    clippy::indexing_slicing,
     reason = "a program of its own, whose result is what it prints"
 )]
 

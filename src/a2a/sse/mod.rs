@@ -10,6 +10,7 @@ mod tests;
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use memchr::memchr2;
 
 /// An event that ended in a chunk.
@@ -38,6 +39,11 @@ pub enum Name {
     /// Some agents mark error events so.
     Error,
     Other,
+}
+
+/// An event with this data, which is one line.
+pub fn one_event(data: &[u8]) -> Bytes {
+    [b"data: ", data, b"\n\n"].concat().into()
 }
 
 /// Finds the events of one stream.
