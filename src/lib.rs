@@ -37,6 +37,8 @@ pub mod card;
 //
 pub mod respond;
 //
+pub mod gather;
+//
 pub mod pipeline;
 //
 pub mod admin;

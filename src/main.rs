@@ -215,7 +215,7 @@ async fn serve(config: Config, guide: Option<String>, recover: bool) -> ExitCode
             let code = match &error {
                 app::Error::Store(_) => STORE,
                 app::Error::Listen(_) => UNAVAILABLE,
-                app::Error::Metrics(_) | app::Error::Config(_) => INTERNAL,
+                app::Error::Metrics(_) | app::Error::PageTokens(_) | app::Error::Config(_) => INTERNAL,
             };
             return fail(code, &chain(&error));
         }

@@ -20,11 +20,16 @@ use crate::authorize::{self, Ownership, Permit};
 use crate::balance::{Endpoints, Selected};
 use crate::card::{CardState, CardStore};
 use crate::drain::Drain;
+use crate::gather::Fleet;
+use crate::gather::list::Asked;
+use crate::gather::probe::{Found, Probes};
+use crate::gather::token::Tokens;
 use crate::http::framing::Refusal;
 use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
 use crate::observe::{AgentMetrics, Outcome, Reason, Record};
 use crate::ratelimit::RateLimiter;
+use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
 use crate::respond::learn::{self, Learner};
 use crate::respond::reject::Form;
@@ -45,6 +50,7 @@ pub struct Pipeline {
     pub drain: Drain,
     pub head: hygiene::Bounds,
     pub json: json::Limits,
+    pub tokens: Tokens,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
 }
@@ -59,6 +65,9 @@ pub struct Agent {
     pub card: Arc<CardStore>,
     /// What callers must show and what is served: from the configuration, else from the agent's card.
     pub enforced: ArcSwapOption<Enforced>,
+    pub probes: Arc<Probes>,
+    /// Endpoints that do not answer are left out of lists.
+    pub list_partial: bool,
     pub forward_credentials: bool,
     pub body_bytes: usize,
     pub event_bytes: usize,
@@ -80,6 +89,11 @@ impl Agent {
             .load_full()
             .filter(|_| !refused)
             .ok_or_else(|| Reject::new(Reason::AgentNotReady))
+    }
+
+    /// One endpoint does not know of the others' tasks.
+    fn is_replicated(&self) -> bool {
+        self.endpoints.all().len() > 1
     }
 
     /// The card is known and the agent may be called.
@@ -216,12 +230,26 @@ impl Pipeline {
             .map_err(|error| in_form(Reject::from(error)))?;
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
-        let way = owner.map_or(Way::Free, Way::Owned);
+        let ownership = &enforced.ownership;
+        // One endpoint's list would not be all of it, or would show tasks of others.
+        if call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced()) {
+            let listed = Box::pin(self.list(agent, &permit, ownership, owner, &outgoing, &mut held.record));
+            return listed.await.map_err(in_form);
+        }
+        let way = match owner {
+            Some(owner) => Way::Owned(owner),
+            // Where tasks have owners, a task without a record has been refused before.
+            None if call.task.is_some() && agent.is_replicated() => {
+                let found = Box::pin(self.find(agent, &permit, ownership, &outgoing));
+                found.await.map_err(in_form)?
+            }
+            None => Way::Free,
+        };
         let sent = self
-            .send(agent, &permit, &enforced.ownership, way, outgoing, &mut held.record)
+            .send(agent, &permit, ownership, way, outgoing, &mut held.record)
             .await
             .map_err(in_form)?;
-        self.receive(agent, &permit, &enforced.ownership, sent, &mut held.record)
+        self.receive(agent, &permit, ownership, sent, &mut held.record)
             .await
             .map_err(in_form)
     }
@@ -245,6 +273,59 @@ impl Pipeline {
             task: call.task.as_ref().and_then(of_task),
             context: (call.context.as_ref()).and_then(|context| self.affinity.context(name, context)),
             references: call.references.iter().map(of_task).collect(),
+        }
+    }
+
+    /// The tasks of all endpoints that the caller may see.
+    async fn list(
+        &self,
+        agent: &Agent,
+        permit: &Permit,
+        ownership: &Ownership,
+        owner: Option<Arc<str>>,
+        outgoing: &Outgoing,
+        record: &mut Record,
+    ) -> Result<Answered, Reject> {
+        let asked = Asked {
+            fleet: &self.fleet(agent, ownership),
+            endpoints: &agent.endpoints,
+            permit,
+            owner,
+            tokens: &self.tokens,
+            now: self.observer.clock.unix_seconds(),
+            partial: agent.list_partial,
+        };
+        asked.gather(outgoing, record).await
+    }
+
+    /// The endpoint of a task that no record tells of.
+    async fn find(
+        &self,
+        agent: &Agent,
+        permit: &Permit,
+        ownership: &Ownership,
+        outgoing: &Outgoing,
+    ) -> Result<Way, Reject> {
+        let fleet = self.fleet(agent, ownership);
+        let found = agent
+            .probes
+            .find(fleet, &agent.endpoints, permit, outgoing, &self.drain)
+            .await;
+        match found {
+            Found::At(endpoint) => Ok(Way::Owned(endpoint)),
+            Found::Nowhere => Err(Reject::new(Reason::TaskNotFound)),
+            Found::Unclear => Err(Reject::new(Reason::EndpointUnavailable)),
+            Found::Refused => Ok(Way::Free),
+        }
+    }
+
+    fn fleet(&self, agent: &Agent, ownership: &Ownership) -> Fleet {
+        Fleet {
+            upstream: agent.upstream.clone(),
+            metrics: agent.metrics.clone(),
+            affinity: self.affinity.clone(),
+            ownership: ownership.clone(),
+            json: self.json,
         }
     }
 
@@ -309,8 +390,7 @@ impl Pipeline {
                 }
                 Err(failure) => failure,
             };
-            let reject = Reject::from(&failure.error);
-            failed(agent, reject.reason, &failure.error);
+            let reject = answer::failed(&agent.metrics, &failure.error);
             tried.push(selected.endpoint().index);
             match (&way, failure.unsent) {
                 (Way::Owned(_), Some(_)) => return Err(Reject::new(Reason::OwnerUnavailable)),
@@ -408,11 +488,7 @@ impl Pipeline {
         let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
         let whole = self.drain.finishing(async move {
             let read = reader.upstream.whole(body, lease, selected.endpoint()).await;
-            let bytes = read.map_err(|error| {
-                let reject = Reject::from(&error);
-                failed(&reader, reject.reason, &error);
-                reject
-            })?;
+            let bytes = read.map_err(|error| answer::failed(&reader.metrics, &error))?;
             let read = answer::check(&bytes, &call, limits).map_err(|reason| {
                 reader.metrics.upstream_failed(reason);
                 Reject::new(reason)
@@ -550,35 +626,6 @@ struct Sent {
     reservation: Option<Reservation>,
 }
 
-/// An agent's answer that goes on.
-struct Answered {
-    parts: http::response::Parts,
-    content: Content,
-}
-
-enum Content {
-    Whole(Bytes, Outcome),
-    Stream(Box<EventStream>),
-}
-
-impl Answered {
-    fn into_response(self, mut held: Held) -> Response<Body> {
-        let streams = matches!(self.content, Content::Stream(_));
-        let (status, headers) = answer::head(self.parts, streams);
-        held.record.status = status.as_u16();
-        let request_id = held.record.id.header();
-        let body = match self.content {
-            Content::Whole(bytes, outcome) => Body::whole(bytes, outcome, held),
-            Content::Stream(stream) => Body::stream(stream, held),
-        };
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        response.headers_mut().insert(hygiene::X_REQUEST_ID, request_id);
-        response
-    }
-}
-
 /// The extended card, rewritten like the public one; only for callers who proved who they are (A2A 1.0 §3.1.11).
 fn extended_card(agent: &Agent, permit: &Permit, bytes: &Bytes) -> Result<Bytes, Reject> {
     let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
@@ -589,31 +636,6 @@ fn extended_card(agent: &Agent, permit: &Permit, bytes: &Bytes) -> Result<Bytes,
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
         Reject::new(Reason::UpstreamBadAnswer)
     })
-}
-
-fn failed(agent: &Agent, reason: Reason, error: &upstream::Error) {
-    agent.metrics.upstream_failed(reason);
-    tracing::warn!(
-        agent = &*agent.metrics.name,
-        reason = reason.as_str(),
-        error = %Chain(error),
-        "a call to the agent failed"
-    );
-}
-
-/// An error with its causes.
-struct Chain<'a>(&'a dyn std::error::Error);
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
-    }
 }
 
 fn note_call(record: &mut Record, call: &Call, bytes: &Bytes) {

@@ -6,6 +6,7 @@
 pub mod card;
 pub mod json;
 pub mod jsonrpc;
+pub mod listing;
 pub mod security;
 pub mod sse;
 

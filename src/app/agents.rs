@@ -18,6 +18,7 @@ use crate::balance::Endpoints;
 use crate::card::{self, CardStore, FetchError, OutOfService};
 use crate::config::{self, AgentRoute, Config, Policy, Problem};
 use crate::drain::Drain;
+use crate::gather::probe::Probes;
 use crate::http::fetch;
 use crate::observe::{AgentMetrics, Metrics};
 use crate::pipeline::{Agent, Enforced};
@@ -84,6 +85,8 @@ pub fn build(
         reservations: Arc::new(Reservations::default()),
         card: Arc::new(CardStore::new(&config.name, config.card.max_age)),
         enforced: ArcSwapOption::new(enforced),
+        probes: Arc::new(Probes::new(&config.upstream.probe)),
+        list_partial: config.upstream.list_partial,
         forward_credentials: config.forward_credentials,
         body_bytes: config.body_bytes,
         event_bytes: config.upstream.event_bytes,

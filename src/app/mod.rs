@@ -17,6 +17,7 @@ use crate::authenticate::Verifiers;
 use crate::clock::Clock;
 use crate::config::{Config, Problem};
 use crate::drain::Drain;
+use crate::gather::token::{self, Tokens};
 use crate::http::{hygiene, serve};
 use crate::listener::{self, Connections};
 use crate::observe::Metrics;
@@ -43,6 +44,8 @@ pub enum Error {
     Listen(#[source] listener::Error),
     #[error("metrics cannot be registered")]
     Metrics(#[source] prometheus::Error),
+    #[error("cannot make the key of page tokens")]
+    PageTokens(#[source] token::Error),
 }
 
 /// A configuration whose files were read and found good; nothing is bound and no agent was asked.
@@ -53,6 +56,7 @@ pub struct Prepared {
     observer: Arc<Observer>,
     access: Option<AccessLog>,
     verifiers: Verifiers,
+    tokens: Tokens,
     acceptors: Vec<Option<Arc<tls::Acceptor>>>,
     agents: Vec<agents::Built>,
     recover: bool,
@@ -63,6 +67,7 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
     tls::install_provider();
     let drain = Drain::new();
     let metrics = Metrics::new().map_err(Error::Metrics)?;
+    let tokens = Tokens::build(&config.page_tokens).map_err(Error::PageTokens)?;
     let access = access.filter(|_| config.log.access);
     let observer = Arc::new(Observer {
         metrics: metrics.clone(),
@@ -107,6 +112,7 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
             observer,
             access,
             verifiers,
+            tokens,
             acceptors,
             agents: built,
             recover: false,
@@ -139,6 +145,7 @@ impl Prepared {
             observer,
             access,
             verifiers,
+            tokens,
             acceptors,
             agents,
             recover,
@@ -192,6 +199,7 @@ impl Prepared {
                 fields: config.limits.header_fields,
                 target_bytes: config.limits.target_bytes,
             },
+            tokens,
             json: json::Limits {
                 depth: config.limits.json_depth,
                 digits: config.limits.number_digits,

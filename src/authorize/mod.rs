@@ -11,10 +11,11 @@ mod tests;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::HeaderValue;
 
 pub use self::ownership::Ownership;
-use crate::a2a::{Call, Generation, Operation};
+use crate::a2a::{Call, Generation, Operation, RpcId};
 use crate::authenticate::Principal;
 use crate::route::RouteMatch;
 
@@ -76,6 +77,24 @@ impl Permit {
             principal, owner: own, ..
         } = &self.admitted;
         ownership.permits(principal, own, owner, self.call.operation)
+    }
+
+    /// For the gateway's own question whether an endpoint knows the task that the permitted call names: a get of that task,
+    /// which tells less than any call about it. None for a call without a task.
+    pub fn probe(&self) -> Option<Self> {
+        let task = self.call.task.clone()?;
+        let call = Call {
+            generation: self.call.generation,
+            operation: Operation::Get,
+            id: RpcId(Bytes::from_static(b"\"probe\"")),
+            task: Some(task),
+            context: None,
+            references: Vec::new(),
+        };
+        Some(Self {
+            admitted: self.admitted.clone(),
+            call: Arc::new(call),
+        })
     }
 }
 

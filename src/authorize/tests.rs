@@ -267,3 +267,24 @@ fn sharing_lets_named_callers_use_tasks_of_named_owners() {
     check(id("groups=ops"), "*", Full, Get, false);
     check(attribute("key:ann"), "*", Full, Get, false);
 }
+
+#[test]
+fn a_probe_only_gets_the_task_that_was_permitted() {
+    let ownership = Ownership::new(&owned_by(TaskOwner::Principal), false);
+    let permit = |wanted: Call| {
+        let admitted = route(ROUTE, Arc::new(ann()), &ownership).expect("she has an owner");
+        let checked = call(admitted, wanted, &[], None).expect("served");
+        let hers = Known {
+            task: Some("key:ann"),
+            ..Known::default()
+        };
+        tasks(checked, &ownership, &hers).expect("her own")
+    };
+    assert!(permit(named(Operation::Send, false, true, 0)).probe().is_none());
+    let probe = permit(named(Operation::Cancel, true, true, 0)).probe().expect("a task");
+    let expected = Call {
+        id: RpcId("\"probe\"".into()),
+        ..named(Operation::Get, true, false, 0)
+    };
+    assert_eq!((&**probe.call(), &*probe.principal().id), (&expected, "key:ann"));
+}

@@ -21,6 +21,7 @@ pub struct Config {
     pub listeners: Vec<Listener>,
     pub admin: Option<Admin>,
     pub state: State,
+    pub page_tokens: PageTokens,
     pub limits: Limits,
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub agents: Vec<Agent>,
@@ -94,6 +95,14 @@ pub enum Store {
         path: PathBuf,
         sync_interval: Duration,
     },
+}
+
+/// Tokens of lists that are gathered from several endpoints.
+#[derive(Clone, Debug)]
+pub struct PageTokens {
+    /// The first makes tokens, all of them read; none: one is made.
+    pub keys: Vec<Secret<String>>,
+    pub lifetime: Duration,
 }
 
 /// Bounds on what a caller can make the gateway hold (`hardening`: every one has a metric).
@@ -346,6 +355,17 @@ pub struct Upstream {
     pub answer_header_bytes: usize,
     pub answer_bytes: usize,
     pub event_bytes: usize,
+    /// Endpoints that do not answer are left out of lists.
+    pub list_partial: bool,
+    pub probe: Probe,
+}
+
+/// How a task without a record is looked for.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub timeout: Duration,
+    /// Most at once.
+    pub concurrent: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

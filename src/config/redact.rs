@@ -30,6 +30,10 @@ pub fn redacted(config: &Config) -> Value {
             None => json!({ "enabled": false }),
         },
         "state": state(&config.state),
+        "page_tokens": {
+            "keys": config.page_tokens.keys.iter().map(|_| json!({ "value": BLANK })).collect::<Vec<_>>(),
+            "lifetime": time(config.page_tokens.lifetime),
+        },
         "limits": limits(&config.limits),
         "security_schemes": schemes,
         "agents": config.agents.iter().map(agent).collect::<Vec<_>>(),
@@ -256,6 +260,8 @@ fn upstream(upstream: &Upstream) -> Value {
         "answer_header_bytes": size(upstream.answer_header_bytes),
         "answer_bytes": size(upstream.answer_bytes),
         "event_bytes": size(upstream.event_bytes),
+        "list": { "partial": upstream.list_partial },
+        "probe": { "timeout": time(upstream.probe.timeout), "concurrent": upstream.probe.concurrent },
     })
 }
 

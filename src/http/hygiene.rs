@@ -11,6 +11,8 @@ use super::query;
 
 /// `A2A-Version` (A2A 1.0 §3.6.1).
 pub const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+/// How many endpoints a gathered list lacks; the gateway's own.
+pub const A2A_GATEWAY_PARTIAL: HeaderName = HeaderName::from_static("a2a-gateway-partial");
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -341,6 +343,7 @@ pub fn answered(headers: HeaderMap) -> HeaderMap {
                 | "proxy-authenticate"
                 | "alt-svc"
                 | "x-request-id"
+                | "a2a-gateway-partial"
                 | "strict-transport-security"
                 | "access-control-allow-origin"
                 | "access-control-allow-credentials"

@@ -9,7 +9,7 @@ use prometheus::{
 
 use crate::a2a::Operation;
 
-use super::outcome::{Outcome, Reason};
+use super::outcome::{Gathering, Outcome, Probed, Reason};
 
 pub const CALLS: &str = "a2a_gateway_calls_total";
 pub const CALL_DURATION: &str = "a2a_gateway_call_duration_seconds";
@@ -29,6 +29,8 @@ pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_
 pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
 pub const UPSTREAM_RETRIES: &str = "a2a_gateway_upstream_retries_total";
 pub const OWNER_CONFLICTS: &str = "a2a_gateway_owner_conflicts_total";
+pub const LISTS: &str = "a2a_gateway_lists_total";
+pub const PROBES: &str = "a2a_gateway_probes_total";
 pub const TASKS: &str = "a2a_gateway_tasks";
 pub const CONTEXTS: &str = "a2a_gateway_contexts";
 pub const EVICTIONS: &str = "a2a_gateway_task_evictions_total";
@@ -85,6 +87,14 @@ pub const HELP: &[(&str, &str)] = &[
         OWNER_CONFLICTS,
         "Ids that an endpoint returned although they belong to another endpoint or another caller.",
     ),
+    (
+        LISTS,
+        "Lists of tasks gathered from several endpoints, by whether the page was whole.",
+    ),
+    (
+        PROBES,
+        "Searches among the endpoints for a task without a record, by what was found.",
+    ),
     (TASKS, "Task records held."),
     (CONTEXTS, "Context records held."),
     (
@@ -122,6 +132,8 @@ pub struct Metrics {
     upstream_failures: IntCounterVec,
     upstream_retries: IntCounterVec,
     owner_conflicts: IntCounterVec,
+    lists: IntCounterVec,
+    probes: IntCounterVec,
     pub tasks: IntGauge,
     pub contexts: IntGauge,
     pub evicted_finished: IntGauge,
@@ -167,6 +179,8 @@ impl Metrics {
             upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
             upstream_retries: make.counters(UPSTREAM_RETRIES, &["agent"])?,
             owner_conflicts: make.counters(OWNER_CONFLICTS, &["agent"])?,
+            lists: make.counters(LISTS, &["agent", "result"])?,
+            probes: make.counters(PROBES, &["agent", "result"])?,
             tasks: make.gauge(TASKS)?,
             contexts: make.gauge(CONTEXTS)?,
             evicted_finished: evictions.with_label_values(&["finished"]),
@@ -249,6 +263,16 @@ impl AgentMetrics {
             .upstream_failures
             .with_label_values(&[&*self.name, reason.as_str()])
             .inc();
+    }
+
+    pub fn gathered(&self, result: Gathering) {
+        let labels = [&*self.name, result.as_str()];
+        self.metrics.lists.with_label_values(&labels).inc();
+    }
+
+    pub fn probed(&self, result: Probed) {
+        let labels = [&*self.name, result.as_str()];
+        self.metrics.probes.with_label_values(&labels).inc();
     }
 }
 

@@ -84,6 +84,8 @@ reasons! {
     AgentNotReady = "agent_not_ready", Upstream;
     /// The endpoint that owns the task cannot be reached, or is not configured any more.
     OwnerUnavailable = "owner_unavailable", Upstream;
+    /// An endpoint did not answer what all endpoints were asked: a list, or who knows a task.
+    EndpointUnavailable = "endpoint_unavailable", Upstream;
     UpstreamConnect = "upstream_connect", Upstream;
     /// Every connection that `max_connections` allows is in use.
     UpstreamBusy = "upstream_busy", Upstream;
@@ -127,6 +129,49 @@ impl Outcome {
             Self::StreamBroken => "stream_broken",
             Self::Drained => "drained",
             Self::Rejected(reason) => reason.as_str(),
+        }
+    }
+}
+
+/// What became of a list that the gateway gathered from several endpoints. A metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gathering {
+    Whole,
+    /// A bound ended the page before it was full.
+    Short,
+    /// An endpoint was left out.
+    Partial,
+    Failed,
+}
+
+impl Gathering {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Short => "short",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What a search for a task among the endpoints found. A metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Probed {
+    Found,
+    Unknown,
+    Failed,
+    /// Not begun: too many were under way.
+    Refused,
+}
+
+impl Probed {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Unknown => "unknown",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
         }
     }
 }

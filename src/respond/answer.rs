@@ -2,11 +2,13 @@
 
 use http::{StatusCode, header, response};
 
+use super::Reject;
 use crate::a2a::json;
 use crate::a2a::jsonrpc::{self, Answer};
 use crate::a2a::{Call, Operation};
 use crate::http::hygiene;
-use crate::observe::Reason;
+use crate::observe::{AgentMetrics, Reason};
+use crate::upstream;
 
 /// The answer is an event stream.
 pub fn is_stream(parts: &response::Parts) -> bool {
@@ -56,4 +58,32 @@ pub fn head(parts: response::Parts, streams: bool) -> (StatusCode, http::HeaderM
         headers.insert("x-accel-buffering", http::HeaderValue::from_static("no"));
     }
     (parts.status, headers)
+}
+
+/// Counts and logs an exchange that failed, and gives what the caller gets.
+pub fn failed(metrics: &AgentMetrics, error: &upstream::Error) -> Reject {
+    let reject = Reject::from(error);
+    metrics.upstream_failed(reject.reason);
+    tracing::warn!(
+        agent = &*metrics.name,
+        reason = reject.reason.as_str(),
+        error = %Chain(error),
+        "a call to the agent failed"
+    );
+    reject
+}
+
+/// An error with its causes.
+struct Chain<'a>(&'a dyn std::error::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
 }

@@ -1,6 +1,7 @@
 //! The way out: answers whole or as streams, rejections from one table, what owners are learned on the way.
 
 pub mod answer;
+pub mod answered;
 pub mod body;
 pub mod learn;
 pub mod reject;

@@ -91,6 +91,12 @@ impl Reject {
         self
     }
 
+    /// Adds a fixed text, for callers whose call has a mistake.
+    pub fn because(mut self, explanation: &'static str) -> Self {
+        self.more.explanation = Some(explanation);
+        self
+    }
+
     pub fn response(self, form: Form, mut held: Held) -> Response<Body> {
         let More {
             headers: own_headers,
@@ -180,9 +186,11 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::OwnersDiffer
         | Reason::ExtendedCardNotConfigured
         | Reason::VersionNotSupported => StatusCode::OK,
-        Reason::AuthenticationUnavailable | Reason::AgentNotReady | Reason::OwnerUnavailable | Reason::UpstreamBusy => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        Reason::AuthenticationUnavailable
+        | Reason::AgentNotReady
+        | Reason::OwnerUnavailable
+        | Reason::EndpointUnavailable
+        | Reason::UpstreamBusy => StatusCode::SERVICE_UNAVAILABLE,
         Reason::UpstreamConnect
         | Reason::UpstreamClosed
         | Reason::UpstreamBadAnswer
@@ -222,6 +230,7 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::BodyMalformed
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
+        | Reason::EndpointUnavailable
         | Reason::UpstreamConnect
         | Reason::UpstreamBusy
         | Reason::UpstreamTimeout
@@ -260,6 +269,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
         Reason::AgentNotReady => "The agent is not available at the moment",
         Reason::OwnerUnavailable => "The agent that holds this task is not available at the moment",
+        Reason::EndpointUnavailable => "A part of the agent is not available at the moment",
         Reason::UpstreamConnect => "The agent cannot be reached",
         Reason::UpstreamBusy => "The agent is busy",
         Reason::UpstreamTimeout => "The agent did not answer in time",
@@ -278,6 +288,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         Reason::AuthenticationUnavailable
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
+        | Reason::EndpointUnavailable
         | Reason::UpstreamConnect => Some(5),
         Reason::BadHead
         | Reason::TargetTooLong

@@ -189,6 +189,16 @@ impl Upstream {
             .map(|credential| (credential.name(), credential.value()))
     }
 
+    /// How long one endpoint may take to begin the answer to a read.
+    pub fn patience(&self) -> Duration {
+        self.first_byte
+    }
+
+    /// Most bytes of a whole answer.
+    pub fn answer_bytes(&self) -> usize {
+        self.answer.bytes
+    }
+
     /// For small requests beside the calls, with the same trust and the same certificate.
     pub fn fetcher(&self) -> Fetcher {
         self.connector.fetcher()

@@ -25,12 +25,21 @@ fn examples() -> Vec<(String, String)> {
     files
 }
 
+/// Long enough for a key.
+const SECRET: &str = "a-secret-of-32-characters-or-more";
+
 /// The secrets that the examples take from their surroundings.
 fn environment() -> Environment {
-    ["MAPS_KEY", "MAPS_TOKEN", "ARCHIVE_TOKEN", "MAIL_PASSWORD"]
-        .into_iter()
-        .map(|name| (name, "a-secret"))
-        .collect()
+    [
+        "MAPS_KEY",
+        "MAPS_TOKEN",
+        "ARCHIVE_TOKEN",
+        "MAIL_PASSWORD",
+        "PAGE_TOKEN_KEY",
+    ]
+    .into_iter()
+    .map(|name| (name, SECRET))
+    .collect()
 }
 
 fn write_secrets(folder: &Path, example: &str) {
@@ -39,7 +48,7 @@ fn write_secrets(folder: &Path, example: &str) {
             let name = example[place + key.len()..].split([' ', '\n', '}']).next().unwrap();
             let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "a-secret\n").unwrap();
+            fs::write(path, format!("{SECRET}\n")).unwrap();
         }
     }
 }
@@ -56,7 +65,7 @@ fn every_example_is_good() {
         let config = config::load(&file, &environment())
             .unwrap_or_else(|problems| panic!("{name}:\n{}", config::render(&problems)));
         let shown = config::redacted(&config).to_string();
-        assert!(!shown.contains("a-secret"), "{name} shows a secret: {shown}");
+        assert!(!shown.contains(SECRET), "{name} shows a secret: {shown}");
     }
 }
 

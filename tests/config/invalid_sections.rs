@@ -517,3 +517,53 @@ fn rate_limits() {
         "agents[0].limits[0].name (line 4): `a` is already used by rate_limits[0].name",
     );
 }
+
+#[test]
+fn page_tokens() {
+    let one = |text: &str, expected: &str| section("page_tokens", text, expected);
+    let short = "has fewer than 32 characters; make one with `openssl rand -base64 32`";
+    one(
+        "{ keys: [ { value: 0123456789abcdef0123456789abcde } ] }",
+        &format!("page_tokens.keys[0].value (line 5): {short}"),
+    );
+    one(
+        "{ keys: [ { value: 0123456789abcdef0123456789abcdef }, { value: \"${SET}\" } ] }",
+        &format!("page_tokens.keys[1].value (line 5): {short}"),
+    );
+    one(
+        "{ keys: [ {} ] }",
+        "page_tokens.keys[0] (line 5): needs `value` or `value_file`",
+    );
+    one(
+        "{ keys: [ { value: a, value_file: b } ] }",
+        "page_tokens.keys[0] (line 5): has both `value` and `value_file`; keep one of them",
+    );
+    one(
+        "{ lifetime: 999ms }",
+        "page_tokens.lifetime (line 5): must be from 1s to 30d, found 999ms",
+    );
+    one(
+        "{ lifetime: 31d }",
+        "page_tokens.lifetime (line 5): must be from 1s to 30d, found 31d",
+    );
+    one(
+        "{ key: [] }",
+        "page_tokens.key (line 5): unknown key; did you mean `keys`?",
+    );
+}
+
+#[test]
+fn what_several_endpoints_are_asked() {
+    upstream(
+        "probe: { timeout: 0s }",
+        "agents[0].upstream.probe.timeout (line 4): must be from 1ms to 1h, found 0s",
+    );
+    upstream(
+        "probe: { concurrent: 0 }",
+        "agents[0].upstream.probe.concurrent (line 4): must be from 1 to 10000, found 0",
+    );
+    upstream(
+        "list: { partly: true }",
+        "agents[0].upstream.list.partly (line 4): unknown key; known here: `partial`",
+    );
+}

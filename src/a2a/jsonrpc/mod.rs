@@ -6,6 +6,7 @@ mod answer;
 mod error;
 mod methods;
 mod params;
+mod probe;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,8 @@ mod tests;
 pub use answer::{Answer, AnswerError, AnswerErrorKind, MAX_REVEALED, read_answer};
 pub use error::{code, write_error};
 pub use methods::{Method, method, method_name};
+pub use probe::{read_tenant, write_get};
+pub(super) use request::is_look_alike;
 pub use request::{MAX_REFERENCES, RequestError, RequestErrorKind, read_request};
 
 use super::RpcId;

@@ -273,7 +273,7 @@ fn is_rpc_id(kind: Kind, raw: &str) -> bool {
 /// The name is none of the known ones, but reads as one of them to a parser that does not mind case.
 ///
 /// That of Go folds by Unicode, where two letters outside ASCII fold into it: `ſ` (U+017F) and `K` (U+212A).
-pub(super) fn is_look_alike(name: &[u8], known: &[&str]) -> bool {
+pub(in crate::a2a) fn is_look_alike(name: &[u8], known: &[&str]) -> bool {
     let is_known = |name: &[u8]| known.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name));
     if name.is_ascii() {
         return is_known(name);

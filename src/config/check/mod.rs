@@ -10,6 +10,7 @@ mod invalid;
 mod limits;
 mod listeners;
 mod names;
+mod pages;
 mod policy;
 mod schemes;
 mod security;
@@ -85,6 +86,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let admin = admin(check, &raw.admin);
     let listeners = listeners::listeners(check, &raw.listeners, admin.as_ref());
     let state = state(check, &raw.state);
+    let page_tokens = pages::page_tokens(check, &raw.page_tokens);
     let limits = limits::limits(check, &raw.limits);
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
     let agents = agents::agents(check, raw);
@@ -102,6 +104,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         listeners: listeners?,
         admin,
         state: state?,
+        page_tokens: page_tokens?,
         limits,
         security_schemes: security_schemes?,
         agents: agents?,

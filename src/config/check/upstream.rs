@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::model::{Balance, Endpoint, Upstream, UpstreamCredential, UpstreamHttp, UpstreamTls};
+use super::super::model::{Balance, Endpoint, Probe, Upstream, UpstreamCredential, UpstreamHttp, UpstreamTls};
 use super::super::raw::{
     RawBalance, RawBasicCredential, RawBearerCredential, RawBinding, RawCredential, RawGeneration, RawHeaderCredential,
     RawUpstream, RawUpstreamHttp, RawUpstreamTls,
@@ -62,6 +62,10 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
     );
     let answer_bytes = size("answer_bytes", raw.answer_bytes, Size(1), MOST_BODY);
     let event_bytes = size("event_bytes", raw.event_bytes, Size(1), MOST_BODY);
+    let probe = Probe {
+        timeout: check.time(&join(key, "probe.timeout"), raw.probe.timeout, MILLISECOND, HOUR),
+        concurrent: check.count(&join(key, "probe.concurrent"), raw.probe.concurrent, 1, 10_000),
+    };
     Some(Upstream {
         generation: match raw.protocol.generation {
             RawGeneration::Auto => None,
@@ -90,6 +94,8 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
         answer_header_bytes,
         answer_bytes,
         event_bytes,
+        list_partial: raw.list.partial,
+        probe,
     })
 }
 
@@ -230,7 +236,7 @@ fn basic(check: &mut Check<'_>, key: &str, raw: &RawBasicCredential) -> Option<U
 }
 
 /// A secret given as it is or in the file that `<name>_file` names, fit for a header. Never part of a message.
-fn secret(
+pub fn secret(
     check: &mut Check<'_>,
     key: &str,
     name: &str,

@@ -78,6 +78,10 @@ pub struct RawUpstream {
     pub answer_bytes: Size,
     /// Largest event of a stream.
     pub event_bytes: Size,
+    /// How the tasks of several endpoints are listed.
+    pub list: RawGather,
+    /// How a task without a record is looked for among several endpoints.
+    pub probe: RawProbe,
 }
 
 impl Default for RawUpstream {
@@ -99,6 +103,40 @@ impl Default for RawUpstream {
             answer_header_bytes: Size::kib(64),
             answer_bytes: Size::mib(16),
             event_bytes: Size::mib(4),
+            list: RawGather::default(),
+            probe: RawProbe::default(),
+        }
+    }
+}
+
+/// How the tasks of several endpoints are listed.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "List")]
+pub struct RawGather {
+    /// Leaves endpoints out that do not answer, and says how many in the header `A2A-Gateway-Partial`. Off: a caller who
+    /// does not know the header would take what it gets for all there is.
+    pub partial: bool,
+}
+
+/// How a task without a record is looked for among several endpoints.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Probe")]
+pub struct RawProbe {
+    /// How long all endpoints together have for their word. The caller waits meanwhile; a living agent looks a task up in
+    /// milliseconds.
+    pub timeout: Time,
+    /// Most searches under way. One costs a call to every endpoint, and callers can ask for tasks that are nobody's; a
+    /// call beyond goes to one endpoint, whichever is chosen.
+    pub concurrent: u32,
+}
+
+impl Default for RawProbe {
+    fn default() -> Self {
+        Self {
+            timeout: Time::seconds(2),
+            concurrent: 32,
         }
     }
 }

@@ -11,7 +11,7 @@ mod security;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::units::{Size, Time};
+use super::units::{SecretText, Size, Time};
 
 pub use agents::*;
 pub use collections::{List, Names};
@@ -32,6 +32,8 @@ pub struct Raw {
     pub admin: RawAdmin,
     /// Where the gateway remembers which endpoint and which caller own a task.
     pub state: RawState,
+    /// The tokens of lists of tasks that the gateway gathers from several endpoints.
+    pub page_tokens: RawPageTokens,
     /// Bounds on what callers can make the gateway hold or wait for.
     pub limits: RawLimits,
     /// How each security scheme that cards name is verified, by the name that cards use.
@@ -60,6 +62,7 @@ impl Default for Raw {
             listeners: List::default(),
             admin: RawAdmin::default(),
             state: RawState::default(),
+            page_tokens: RawPageTokens::default(),
             limits: RawLimits::default(),
             security_schemes: Names::default(),
             security: None,
@@ -214,6 +217,40 @@ impl Default for RawState {
 pub enum RawStore {
     Memory,
     Embedded,
+}
+
+/// The tokens of lists of tasks that the gateway gathers from several endpoints. They hold the endpoints' own cursors,
+/// encrypted, for one caller and one question.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "PageTokens")]
+pub struct RawPageTokens {
+    /// Keys that several gateways, or the same one after a restart, share: the first makes tokens, all of them read. To
+    /// change a key, put the new one behind the old one everywhere, then before it, then take the old one away after
+    /// `lifetime`. Without one a key is made at each start, and a list that was begun before must begin anew.
+    pub keys: List<RawPageTokenKey>,
+    /// How long a token holds. An hour outlasts a person who reads page by page; the cursors in it are not for ever either.
+    pub lifetime: Time,
+}
+
+impl Default for RawPageTokens {
+    fn default() -> Self {
+        Self {
+            keys: List::default(),
+            lifetime: Time::seconds(60 * 60),
+        }
+    }
+}
+
+/// One key of page tokens.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "PageTokenKey")]
+pub struct RawPageTokenKey {
+    /// At least 32 characters that nobody can guess; from the environment with `${NAME}`. Either this or `value_file`.
+    pub value: Option<SecretText>,
+    /// File with the key; one newline at the end is dropped. Read at start.
+    pub value_file: Option<String>,
 }
 
 /// Bounds on what callers can make the gateway hold or wait for.

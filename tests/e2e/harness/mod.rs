@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod authority;
 pub mod client;
+pub mod tasks;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -21,6 +22,9 @@ pub use client::{Answer, call, get, post};
 /// The credential that `Gateway::of` asks for, and its hash.
 pub const KEY: &str = "test-key";
 pub const KEY_HASH: &str = "sha256:62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef";
+
+/// For an agent whose tasks are everybody's.
+pub const OPEN: &str = "policy: { task_owner: none }";
 
 pub struct Gateway {
     pub address: SocketAddr,

@@ -17,6 +17,9 @@ use crate::harness::{KEY_HASH, get};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
+/// Long enough for a key.
+const SECRET: &str = "a-secret-of-32-characters-or-more";
+
 /// Name and text.
 fn examples() -> Vec<(String, String)> {
     let mut examples = Vec::new();
@@ -92,7 +95,7 @@ fn write_files(folder: &Path, text: &str) {
             "json" => key_set(),
             "yaml" if name.ends_with("keys.yaml") => format!("keys: [ {{ id: a, hash: \"{KEY_HASH}\" }} ]\n"),
             "yaml" => format!("users: [ {{ name: ann, password_hash: \"{}\" }} ]\n", password_hash()),
-            _ => "a-secret\n".to_owned(),
+            _ => format!("{SECRET}\n"),
         };
         std::fs::write(path, content).unwrap();
     }
@@ -121,8 +124,14 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
     if !text.contains("store: memory") {
         program.env("A2A_GATEWAY__STATE__PATH", file.with_file_name("state"));
     }
-    for name in ["MAPS_KEY", "MAPS_TOKEN", "ARCHIVE_TOKEN", "MAIL_PASSWORD"] {
-        program.env(name, "a-secret");
+    for name in [
+        "MAPS_KEY",
+        "MAPS_TOKEN",
+        "ARCHIVE_TOKEN",
+        "MAIL_PASSWORD",
+        "PAGE_TOKEN_KEY",
+    ] {
+        program.env(name, SECRET);
     }
     Program::start(program)
 }
@@ -149,10 +158,10 @@ async fn every_example_starts_and_ends() {
             "{name}"
         );
         let shown = get(admin, "/config").await.text();
-        assert!(!shown.contains("a-secret"), "{name}: {shown}");
+        assert!(!shown.contains(SECRET), "{name}: {shown}");
         let ended = program.terminate().await;
         assert_eq!(ended.code, Some(0), "{name}:\n{}", ended.stderr);
-        assert!(!ended.stderr.contains("a-secret"), "{name}:\n{}", ended.stderr);
+        assert!(!ended.stderr.contains(SECRET), "{name}:\n{}", ended.stderr);
         if text.contains("format: json") {
             for line in ended.stderr.lines() {
                 assert!(serde_json::from_str::<Value>(line).is_ok(), "{name}: no JSON: {line}");

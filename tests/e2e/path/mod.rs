@@ -2,5 +2,9 @@
 
 mod affinity;
 mod card;
+mod list;
+mod list_owners;
+mod list_tokens;
 mod ownership;
+mod probe;
 mod relay;

@@ -1,0 +1,69 @@
+//! What the gateway asks several endpoints of an agent by itself: their tasks, for a list, and which of them knows a task.
+//!
+//! Both only read. Bounded in how many endpoints are asked at once (`AT_ONCE`), in time, and by what one answer may have;
+//! nothing goes on for a caller who left, but for a probe, which several callers may wait for. Where tasks have owners, a task
+//! that nobody is known to own is neither shown to a caller nor given to one. No lock is held across an await.
+
+mod filling;
+pub mod list;
+pub mod probe;
+#[cfg(test)]
+mod tests;
+pub mod token;
+pub mod walk;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::a2a::json;
+use crate::affinity::Affinity;
+use crate::authorize::{Ownership, Permit};
+use crate::balance::Selected;
+use crate::observe::{AgentMetrics, Reason};
+use crate::respond::answer;
+use crate::respond::learn::Learner;
+use crate::upstream::{Answer, Outgoing, Upstream};
+
+/// Endpoints asked at once for one call: a few replicas all together, and no burst at an agent that has dozens.
+pub const AT_ONCE: usize = 8;
+
+/// One agent, as far as asking it goes.
+#[derive(Clone)]
+pub struct Fleet {
+    pub upstream: Arc<Upstream>,
+    pub metrics: Arc<AgentMetrics>,
+    pub affinity: Arc<Affinity>,
+    pub ownership: Ownership,
+    pub json: json::Limits,
+}
+
+impl Fleet {
+    fn learner(&self, permit: &Permit, endpoint: &Arc<str>) -> Learner {
+        Learner {
+            affinity: self.affinity.clone(),
+            metrics: self.metrics.clone(),
+            endpoint: endpoint.clone(),
+            permit: permit.clone(),
+            ownership: self.ownership.clone(),
+        }
+    }
+
+    /// One endpoint's whole answer to a read. A failure has been counted and logged.
+    async fn ask(&self, permit: &Permit, selected: &Selected, outgoing: Box<Outgoing>) -> Result<Bytes, Reason> {
+        let failed = |error: &_| answer::failed(&self.metrics, error).reason;
+        let sent = self.upstream.send(permit, selected, outgoing).await;
+        let Answer { parts, body, lease } = sent.map_err(|failure| failed(&failure.error))?;
+        answer::check_head(&parts).map_err(|reason| self.refused(reason))?;
+        if answer::is_stream(&parts) {
+            return Err(self.refused(Reason::UpstreamBadAnswer));
+        }
+        let whole = self.upstream.whole(body, lease, selected.endpoint()).await;
+        whole.map_err(|error| failed(&error))
+    }
+
+    fn refused(&self, reason: Reason) -> Reason {
+        self.metrics.upstream_failed(reason);
+        reason
+    }
+}

@@ -1,0 +1,301 @@
+//! Which endpoint knows a task that no record tells of: after a restart without a store, or for a task that was made past
+//! the gateway.
+//!
+//! All endpoints are asked with a get. The one that knows the task becomes its owner and gets the call; whether nobody
+//! knows it or somebody did not answer is told apart, because only the first says that there is no such task. Nothing is
+//! remembered of tasks that nobody knows. Callers must not be able to make a storm of this: an agent has at most so many
+//! probes under way, and calls of one caller for one task share one.
+//!
+//! A probe is a job of its own, so that whoever began it may leave without ending it for the others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ahash::RandomState;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::{AT_ONCE, Fleet};
+use crate::a2a::jsonrpc::{self, code};
+use crate::a2a::{Generation, Revealed, TaskId};
+use crate::authorize::Permit;
+use crate::balance::{Endpoints, Selected};
+use crate::config;
+use crate::drain::Drain;
+use crate::observe::{AgentMetrics, Probed, Reason};
+use crate::respond::answer;
+use crate::upstream::Outgoing;
+
+/// The probes of one agent.
+pub struct Probes {
+    under_way: Mutex<HashMap<Key, watch::Receiver<Option<Found>>, RandomState>>,
+    concurrent: usize,
+    timeout: Duration,
+}
+
+/// Calls that share a probe: agents may answer another caller, or for another tenant, differently.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    principal: Arc<str>,
+    task: TaskId,
+    generation: Generation,
+    tenant: Option<Box<str>>,
+}
+
+/// What a probe found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The endpoint that knows the task.
+    At(Arc<str>),
+    /// Every endpoint answered that it does not.
+    Nowhere,
+    /// None that answered does, and some did not answer.
+    Unclear,
+    /// Too many probes are under way: nobody was asked.
+    Refused,
+}
+
+impl Probes {
+    pub fn new(config: &config::Probe) -> Self {
+        Self {
+            under_way: Mutex::default(),
+            concurrent: config.concurrent,
+            timeout: config.timeout,
+        }
+    }
+
+    /// Finds the endpoint of the task that the permitted call names. `outgoing` is that call, as it would go on.
+    pub async fn find(
+        self: &Arc<Self>,
+        fleet: Fleet,
+        endpoints: &Endpoints,
+        permit: &Permit,
+        outgoing: &Outgoing,
+        drain: &Drain,
+    ) -> Found {
+        let Some(permit) = permit.probe() else {
+            return Found::Refused;
+        };
+        let call = permit.call();
+        let Some(task) = call.task.clone() else {
+            return Found::Refused;
+        };
+        // The body is a call, so it can be read.
+        let tenant = jsonrpc::read_tenant(&outgoing.body, fleet.json).unwrap_or_default();
+        let key = Key {
+            principal: permit.principal().id.clone(),
+            task,
+            generation: call.generation,
+            tenant: tenant.map(Box::from),
+        };
+        let metrics = fleet.metrics.clone();
+        let found = match self.join(&key) {
+            Joined::Refused => Found::Refused,
+            Joined::Follows(result) => wait(result).await,
+            Joined::Leads(tell, result) => {
+                let mut outgoing = Box::new(outgoing.clone());
+                outgoing.body = jsonrpc::write_get(call.generation, &call.id, &key.task, key.tenant.as_deref());
+                let all = endpoints.all().iter();
+                let selected: Vec<_> = all.filter_map(|endpoint| endpoints.owner(&endpoint.url).ok()).collect();
+                let everybody = selected.len() == endpoints.all().len();
+                let probe = Probe {
+                    fleet,
+                    permit,
+                    outgoing,
+                };
+                let deadline = Instant::now() + self.timeout;
+                let leaves = Leaves {
+                    probes: self.clone(),
+                    key,
+                };
+                drain.job(async move {
+                    let found = probe.ask_all(selected, everybody, deadline).await;
+                    // Nobody joins any more before the result is told: whoever comes later finds the record.
+                    drop(leaves);
+                    tell.send_replace(Some(found));
+                });
+                wait(result).await
+            }
+        };
+        note(&metrics, &found);
+        found
+    }
+
+    fn join(&self, key: &Key) -> Joined {
+        let mut under_way = self.lock();
+        if let Some(result) = under_way.get(key) {
+            return Joined::Follows(result.clone());
+        }
+        if under_way.len() >= self.concurrent {
+            return Joined::Refused;
+        }
+        let (tell, result) = watch::channel(None);
+        under_way.insert(key.clone(), result.clone());
+        Joined::Leads(tell, result)
+    }
+
+    /// Nothing here panics while it holds the lock.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, watch::Receiver<Option<Found>>, RandomState>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Joined {
+    Leads(watch::Sender<Option<Found>>, watch::Receiver<Option<Found>>),
+    Follows(watch::Receiver<Option<Found>>),
+    Refused,
+}
+
+/// Takes a probe off the list, however it ends.
+struct Leaves {
+    probes: Arc<Probes>,
+    key: Key,
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.probes.lock().remove(&self.key);
+    }
+}
+
+/// A probe that ended without a result is one that nobody answered.
+async fn wait(mut result: watch::Receiver<Option<Found>>) -> Found {
+    let told = result.wait_for(Option::is_some).await;
+    told.ok().and_then(|found| found.clone()).unwrap_or(Found::Unclear)
+}
+
+fn note(metrics: &AgentMetrics, found: &Found) {
+    metrics.probed(match found {
+        Found::At(_) => Probed::Found,
+        Found::Nowhere => Probed::Unknown,
+        Found::Unclear => Probed::Failed,
+        Found::Refused => Probed::Refused,
+    });
+}
+
+struct Probe {
+    fleet: Fleet,
+    permit: Permit,
+    outgoing: Box<Outgoing>,
+}
+
+/// One endpoint's word.
+enum Word {
+    Knows(Arc<str>, Vec<Revealed>),
+    DoesNot,
+    Nothing,
+}
+
+impl Probe {
+    /// The first endpoint that knows the task ends it. `everybody`: no endpoint is left out.
+    async fn ask_all(&self, selected: Vec<Selected>, everybody: bool, deadline: Instant) -> Found {
+        let asks: Vec<_> = selected.into_iter().map(|selected| self.ask(selected)).collect();
+        let mut words = stream::iter(asks).buffer_unordered(AT_ONCE);
+        let mut clear = everybody;
+        loop {
+            match timeout_at(deadline, words.next()).await {
+                Ok(Some(Word::Knows(endpoint, revealed))) => {
+                    // Nobody owns tasks where they are looked for: nothing is withheld.
+                    let _withheld = self.fleet.learner(&self.permit, &endpoint).learn(&revealed);
+                    return Found::At(endpoint);
+                }
+                Ok(Some(Word::DoesNot)) => {}
+                Ok(Some(Word::Nothing)) => clear = false,
+                Ok(None) if clear => return Found::Nowhere,
+                Ok(None) => return Found::Unclear,
+                Err(_) => {
+                    self.fleet.refused(Reason::UpstreamTimeout);
+                    return Found::Unclear;
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, selected: Selected) -> Word {
+        let Ok(bytes) = self.fleet.ask(&self.permit, &selected, self.outgoing.clone()).await else {
+            return Word::Nothing;
+        };
+        self.judge(&bytes, &selected)
+    }
+
+    fn judge(&self, bytes: &Bytes, selected: &Selected) -> Word {
+        let call = self.permit.call();
+        match answer::check(bytes, call, self.fleet.json) {
+            Ok(read) if read.error == Some(code::TASK_NOT_FOUND) => Word::DoesNot,
+            Ok(read) if read.error.is_none() && read.revealed.iter().any(|one| one.task == call.task) => {
+                Word::Knows(selected.endpoint().url.clone(), read.revealed)
+            }
+            Ok(_) => Word::Nothing,
+            Err(reason) => {
+                self.fleet.refused(reason);
+                Word::Nothing
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probes(concurrent: usize) -> Arc<Probes> {
+        let timeout = Duration::from_secs(1);
+        Arc::new(Probes::new(&config::Probe { timeout, concurrent }))
+    }
+
+    fn key(principal: &str, task: &str, tenant: Option<&str>) -> Key {
+        Key {
+            principal: Arc::from(principal),
+            task: TaskId::new(task),
+            generation: Generation::V1_0,
+            tenant: tenant.map(Box::from),
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_of_one_caller_for_one_task_share_a_probe() {
+        let probes = probes(9);
+        let one = key("me", "t", None);
+        let Joined::Leads(tell, result) = probes.join(&one) else {
+            panic!("the first one leads");
+        };
+        let Joined::Follows(other) = probes.join(&one) else {
+            panic!("the second one follows");
+        };
+        for alone in [key("you", "t", None), key("me", "u", None), key("me", "t", Some("x"))] {
+            assert!(matches!(probes.join(&alone), Joined::Leads(..)), "{alone:?}");
+        }
+        tell.send_replace(Some(Found::Nowhere));
+        assert_eq!(wait(result).await, Found::Nowhere);
+        assert_eq!(wait(other).await, Found::Nowhere);
+    }
+
+    #[test]
+    fn probes_are_bounded() {
+        let probes = probes(2);
+        let mut leading = Vec::new();
+        for task in ["a", "b"] {
+            let key = key("me", task, None);
+            assert!(matches!(probes.join(&key), Joined::Leads(..)), "{task}");
+            leading.push(Leaves {
+                probes: probes.clone(),
+                key,
+            });
+        }
+        assert!(matches!(probes.join(&key("me", "c", None)), Joined::Refused));
+        assert!(matches!(probes.join(&key("me", "a", None)), Joined::Follows(_)));
+        leading.clear();
+        assert!(matches!(probes.join(&key("me", "c", None)), Joined::Leads(..)));
+        assert_eq!(probes.lock().len(), 1, "nothing stays");
+    }
+
+    #[tokio::test]
+    async fn a_probe_that_ends_without_a_word_leaves_it_unclear() {
+        let (tell, result) = watch::channel(None);
+        drop(tell);
+        assert_eq!(wait(result).await, Found::Unclear);
+    }
+}
