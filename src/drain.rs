@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 #[derive(Clone, Debug, Default)]
@@ -62,6 +62,34 @@ impl Drain {
         tokio::spawn(work);
     }
 
+    /// Jobs and services begun through what this returns are those of this drain; the services end with the guard, too.
+    pub fn scope(&self) -> (Self, DropGuard) {
+        let stop = self.stop.child_token();
+        let scope = Self {
+            stop: stop.clone(),
+            ..self.clone()
+        };
+        (scope, stop.drop_guard())
+    }
+
+    /// The same jobs, which can be told alone to take nothing new (`leave`).
+    pub fn branch(&self) -> Self {
+        Self {
+            draining: self.draining.child_token(),
+            ..self.clone()
+        }
+    }
+
+    /// What is served through this branch takes nothing new and finishes what runs.
+    pub fn leave(&self) {
+        self.draining.cancel();
+    }
+
+    /// Services that have not ended.
+    pub fn services(&self) -> usize {
+        self.services.len()
+    }
+
     pub fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
     }
@@ -76,9 +104,13 @@ impl Drain {
         self.deadline.cancelled().await;
     }
 
-    /// The same, to be kept by a body.
-    pub fn deadline_owned(&self) -> WaitForCancellationFutureOwned {
-        self.deadline.clone().cancelled_owned()
+    pub fn is_past_deadline(&self) -> bool {
+        self.deadline.is_cancelled()
+    }
+
+    /// Cancelled at the drain deadline at the latest.
+    pub fn until_deadline(&self) -> CancellationToken {
+        self.deadline.child_token()
     }
 
     /// Runs in place; what is left when it is dropped goes on as a job.

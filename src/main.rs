@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use a2a_gateway::app::{self, Bound, Prepared};
+use a2a_gateway::app::{self, Bound, Prepared, Step};
 use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Config, Environment, LogFormat, Problem};
 use a2a_gateway::observe::access::AccessLog;
@@ -33,7 +33,7 @@ Examples:
   a2a-gateway run --config gateway.yaml               run it
   a2a-gateway schema > gateway.schema.json            for your editor
 
-Signals: SIGTERM and SIGINT drain and end; SIGHUP reads certificates, keys and credentials again.
+Signals: SIGTERM and SIGINT drain and end; SIGHUP reads the configuration and every file that it names again.
 Exit codes: 0 ended as asked, 1 not healthy, 2 wrong arguments, 64 invalid configuration,
 69 an address cannot be bound, 70 internal error, 74 the task store cannot be opened.";
 
@@ -119,6 +119,7 @@ fn main() -> ExitCode {
                 let missing = "give a configuration file with --config FILE, or an agent with --agent URL";
                 return usage("run", missing);
             }
+            let file = config.clone();
             let loaded = match (config, listen.map(listener::settled).transpose()) {
                 (Some(path), _) => app::load(&path, &environment),
                 (None, Ok(listen)) => config::from_arguments(&config::Arguments {
@@ -130,7 +131,10 @@ fn main() -> ExitCode {
                 (None, Err(error)) => return fail(UNAVAILABLE, &format!("no port to listen on: {error}")),
             };
             match loaded {
-                Ok(config) => with_runtime(config.workers, serve(config, None, recover)),
+                Ok(config) => {
+                    let origin = file.map(|file| (file, environment));
+                    with_runtime(config.workers, serve(config, origin, None, recover))
+                }
                 Err(problems) => invalid(&problems),
             }
         }
@@ -162,7 +166,7 @@ fn main() -> ExitCode {
                 Err(problems) => return invalid(&problems),
             };
             let guide = demo::guide(&format!("http://{listen}"), &admin.to_string());
-            let code = serve(config, Some(guide), false).await;
+            let code = serve(config, None, Some(guide), false).await;
             agents.stop().await;
             code
         }),
@@ -191,8 +195,14 @@ fn with_runtime(workers: Option<usize>, work: impl Future<Output = ExitCode>) ->
     }
 }
 
-async fn serve(config: Config, guide: Option<String>, recover: bool) -> ExitCode {
-    start_log(&config);
+/// `origin` is the file that a reload reads again, with what lies over it.
+async fn serve(
+    config: Config,
+    origin: Option<(PathBuf, Environment)>,
+    guide: Option<String>,
+    recover: bool,
+) -> ExitCode {
+    let log = start_log(&config);
     if let Err(error) = listener::raise_descriptor_limit() {
         tracing::warn!(%error, "the limit on open files cannot be raised");
     }
@@ -204,7 +214,14 @@ async fn serve(config: Config, guide: Option<String>, recover: bool) -> ExitCode
         return fail(INTERNAL, "signals cannot be received");
     };
     let bound = match prepared {
-        Ok(Ok(prepared)) => bind(prepared.recovering(recover)).await,
+        Ok(Ok(prepared)) => {
+            let prepared = match origin {
+                Some((path, environment)) => prepared.from_file(path, environment),
+                None => prepared,
+            };
+            let prepared = prepared.recovering(recover).telling(move |step| follow(&step, &log));
+            bind(prepared).await
+        }
         Ok(Err(error)) => Err(error),
         Err(panicked) => return fail(INTERNAL, &panicked.to_string()),
     };
@@ -215,7 +232,7 @@ async fn serve(config: Config, guide: Option<String>, recover: bool) -> ExitCode
             let code = match &error {
                 app::Error::Store(_) => STORE,
                 app::Error::Listen(_) => UNAVAILABLE,
-                app::Error::Metrics(_) | app::Error::PageTokens(_) | app::Error::Config(_) => INTERNAL,
+                app::Error::Metrics(_) | app::Error::Config(_) => INTERNAL,
             };
             return fail(code, &chain(&error));
         }
@@ -258,11 +275,8 @@ async fn until_told(bound: Bound, mut signals: Signals) -> ExitCode {
     loop {
         tokio::select! {
             _ = signals.hangup.recv() => {
-                if let Ok(now) = sd_notify::NotifyState::monotonic_usec_now() {
-                    notify(&[sd_notify::NotifyState::Reloading, now]);
-                }
+                // What came of it, the log and the metrics say.
                 bound.reloader.reload().await;
-                notify(&[sd_notify::NotifyState::Ready]);
             }
             _ = signals.terminate.recv() => break,
             _ = signals.interrupt.recv() => break,
@@ -278,26 +292,65 @@ async fn until_told(bound: Bound, mut signals: Signals) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Tells the service manager of a reload, and the log which level it has by now.
+fn follow(step: &Step<'_>, log: &SetLevel) {
+    match step {
+        Step::Begins => {
+            if let Ok(now) = sd_notify::NotifyState::monotonic_usec_now() {
+                notify(&[sd_notify::NotifyState::Reloading, now]);
+            }
+        }
+        Step::Applied(config) => {
+            log(&config.log.level);
+            notify(&[sd_notify::NotifyState::Ready]);
+        }
+        Step::Refused => notify(&[sd_notify::NotifyState::Ready]),
+    }
+}
+
 fn notify(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "the service manager cannot be told");
     }
 }
 
+/// Changes what is logged from then on.
+type SetLevel = dyn Fn(&str) + Send + Sync;
+
 /// Diagnostics go to standard error, access records to standard output.
-fn start_log(config: &Config) {
-    let filter = tracing_subscriber::EnvFilter::builder()
-        .parse(&config.log.level)
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+fn start_log(config: &Config) -> Box<SetLevel> {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter(&config.log.level))
         .with_writer(std::io::stderr);
-    let started = match config.log.format {
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-        LogFormat::Text => builder.with_ansi(false).try_init(),
+    let (started, set): (_, Box<SetLevel>) = match config.log.format {
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_filter_reloading();
+            let handle = builder.reload_handle();
+            let set = move |level: &str| told(handle.reload(filter(level)));
+            (builder.try_init(), Box::new(set))
+        }
+        LogFormat::Text => {
+            let builder = builder.with_ansi(false).with_filter_reloading();
+            let handle = builder.reload_handle();
+            let set = move |level: &str| told(handle.reload(filter(level)));
+            (builder.try_init(), Box::new(set))
+        }
     };
     if let Err(error) = started {
         complain(&format!("no log: {error}"));
+    }
+    set
+}
+
+fn filter(level: &str) -> tracing_subscriber::EnvFilter {
+    tracing_subscriber::EnvFilter::builder()
+        .parse(level)
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"))
+}
+
+fn told(changed: Result<(), impl std::fmt::Display>) {
+    if let Err(error) = changed {
+        tracing::warn!(%error, "the level of the log cannot be changed");
     }
 }
 

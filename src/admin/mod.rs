@@ -10,6 +10,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
@@ -20,11 +21,12 @@ use serde_json::{Value, json};
 
 use self::records::Place;
 use crate::card::CardState;
+use crate::config::{self, Config};
 use crate::drain::Drain;
 use crate::http::body::{Bounds, read_whole};
 use crate::listener::Bound;
 use crate::parse;
-use crate::pipeline::{Agent, Pipeline};
+use crate::pipeline::{Agent, Current};
 
 /// A few probes and one scraper; the bound keeps a loop in a dashboard from taking the gateway's descriptors.
 pub const CONNECTIONS: usize = 64;
@@ -33,9 +35,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_BODY: usize = 16 * 1024;
 
 pub struct Admin {
-    pub pipeline: Arc<Pipeline>,
-    /// Without secrets.
-    pub config: Value,
+    pub current: Arc<Current>,
+    pub config: Arc<ArcSwap<Config>>,
     pub drain: Drain,
 }
 
@@ -78,9 +79,9 @@ impl Admin {
             "/health" => json_answer(StatusCode::OK, &json!({ "status": "ok" })),
             "/ready" => self.ready(),
             "/metrics" => self.metrics(),
-            "/config" => json_answer(StatusCode::OK, &self.config),
+            "/config" => json_answer(StatusCode::OK, &config::redacted(&self.config.load())),
             path => match Place::of(path) {
-                Some(place) => records::show(&self.pipeline.affinity, &place),
+                Some(place) => records::show(&self.current.load().affinity, &place),
                 None => no_such_place(),
             },
         }
@@ -88,7 +89,7 @@ impl Admin {
 
     fn change(&self, path: &str, body: &Value) -> Response<Full<Bytes>> {
         match path.strip_suffix("/owner").and_then(Place::of) {
-            Some(place) => records::transfer(&self.pipeline.affinity, &place, body),
+            Some(place) => records::transfer(&self.current.load().affinity, &place, body),
             None => no_such_place(),
         }
     }
@@ -96,11 +97,12 @@ impl Admin {
     /// Ready once every agent was asked for its card and at least one answered: one dead agent must not take the others
     /// out of a load balancer. Not ready while draining, or while no key can be verified.
     fn ready(&self) -> Response<Full<Bytes>> {
-        let agents = &self.pipeline.agents;
+        let pipeline = self.current.load();
+        let agents = &pipeline.agents;
         let asked = agents
             .iter()
             .all(|agent| !matches!(*agent.card.state(), CardState::NotFetched { last_error: None }));
-        let waiting = self.pipeline.verifiers.waiting_for();
+        let waiting = pipeline.verifiers.waiting_for();
         let draining = self.drain.is_draining();
         let ready = asked && waiting.is_empty() && !draining && agents.iter().any(|agent| agent.is_ready());
         let status = if ready {
@@ -118,15 +120,19 @@ impl Admin {
                 "ready": ready,
                 "draining": draining,
                 "schemes_without_keys": waiting,
-                "store_degraded": self.pipeline.affinity.stats().degraded,
+                "store_degraded": pipeline.affinity.stats().degraded,
                 "agents": states,
             }),
         )
     }
 
     fn metrics(&self) -> Response<Full<Bytes>> {
-        let metrics = &self.pipeline.observer.metrics;
-        let stats = self.pipeline.affinity.stats();
+        let pipeline = self.current.load();
+        let metrics = &pipeline.observer.metrics;
+        for agent in &pipeline.agents {
+            agent.metrics.ready.set(i64::from(agent.is_ready()));
+        }
+        let stats = pipeline.affinity.stats();
         metrics.tasks.set(signed(stats.tasks));
         metrics.contexts.set(signed(stats.contexts));
         metrics.journal_bytes.set(signed(stats.journal_bytes));

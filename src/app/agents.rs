@@ -4,27 +4,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use http::StatusCode;
 use rustls_pki_types::ServerName;
+use tokio::sync::Notify;
+use tokio_util::sync::DropGuard;
 
 use crate::a2a::card::{OriginCard, Publication, SchemeForm};
 use crate::a2a::security::{SchemeName, Security};
-use crate::affinity::Reservations;
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
 use crate::balance::Endpoints;
-use crate::card::{self, CardStore, FetchError, OutOfService};
+use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService};
 use crate::config::{self, AgentRoute, Config, Policy, Problem};
 use crate::drain::Drain;
 use crate::gather::probe::Probes;
 use crate::http::fetch;
-use crate::observe::{AgentMetrics, Metrics};
+use crate::observe::Metrics;
 use crate::pipeline::{Agent, Enforced};
 use crate::ratelimit::RateLimiter;
 use crate::tls;
-use crate::upstream::Upstream;
+use crate::upstream::{Renewal, Upstream};
 
 /// For one attempt at one address.
 const CARD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,32 +34,78 @@ pub struct Parts<'a> {
     pub config: &'a Config,
     pub drain: &'a Drain,
     pub metrics: &'a Metrics,
+    /// Absent when they could not be built; then only problems are looked for.
+    pub verifiers: Option<&'a Verifiers>,
 }
 
-pub struct Built {
+/// One agent of the configuration in force, with the jobs that work for it. They end with it, unless it hands them on.
+pub struct Running {
     pub agent: Arc<Agent>,
-    source: Source,
-    places: Vec<card::Place>,
-    refresh: Duration,
-    rules: Rules,
+    section: config::Agent,
+    rate_limit_keys: usize,
+    upstream_jobs: Arc<DropGuard>,
+    limiter_jobs: Arc<DropGuard>,
+    card_jobs: Arc<DropGuard>,
+    course: Arc<Course>,
 }
 
-/// `verifiers` is absent when they could not be built; then only problems are looked for.
+/// One agent of a configuration that is not in force yet.
+pub struct Built {
+    agent: Arc<Agent>,
+    section: config::Agent,
+    rate_limit_keys: usize,
+    rules: Arc<Rules>,
+    /// What is trusted and shown from then on towards the agent that stays.
+    renewal: Option<Renewal>,
+    same: bool,
+    upstream_jobs: Option<Arc<DropGuard>>,
+    limiter_jobs: Option<Arc<DropGuard>>,
+    card: CardJob,
+}
+
+enum CardJob {
+    /// The same that fetches already.
+    Kept(Arc<Course>, Arc<DropGuard>),
+    New {
+        source: Box<Source>,
+        places: Vec<card::Place>,
+        refresh: Duration,
+        /// Whose card is good until there is a fresh one.
+        before: Option<Arc<CardStore>>,
+    },
+}
+
+/// `before` is the agent of this name in the configuration in force: what would be the same is taken over. Nothing of it
+/// changes before `start`. Blocking: reads files.
 pub fn build(
     config: &config::Agent,
     key: &str,
     parts: &Parts<'_>,
-    verifiers: Option<&Verifiers>,
+    before: Option<&Running>,
 ) -> Result<Built, Vec<Problem>> {
     let mut problems = Vec::new();
-    let metrics = parts.metrics.agent(&config.name);
-    let endpoints = Endpoints::build(&config.upstream.endpoints, config.upstream.balance)
-        .map_err(|error| vec![Problem::new(format!("{key}.upstream.endpoints"), error.to_string())])?;
+    let metrics = match before {
+        Some(before) => before.agent.metrics.clone(),
+        None => parts.metrics.agent(&config.name),
+    };
     let upstream_key = format!("{key}.upstream");
-    let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, parts.drain, &metrics)
-        .map_err(|found| problems.extend(found))
-        .ok();
-    let enforced = match (&config.security, verifiers) {
+    let reached = before.filter(|before| before.section.upstream.differs_in_secret_at_most(&config.upstream));
+    let mut renewal = None;
+    let (endpoints, upstream) = match reached {
+        Some(before) => {
+            let renewed = before.agent.upstream.renewed(&config.upstream, &upstream_key);
+            renewal = renewed.map_err(|found| problems.extend(found)).ok();
+            (before.agent.endpoints.clone(), Some(before.agent.upstream.clone()))
+        }
+        None => {
+            let endpoints = Endpoints::build(&config.upstream.endpoints, config.upstream.balance)
+                .map_err(|error| vec![Problem::new(format!("{upstream_key}.endpoints"), error.to_string())])?;
+            let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, parts.drain, &metrics)
+                .map_err(|found| problems.extend(found));
+            (Arc::new(endpoints), upstream.ok().map(Arc::new))
+        }
+    };
+    let enforced = match (&config.security, parts.verifiers) {
         (Some(security), Some(verifiers)) => match verifiers.resolve(security) {
             Ok(requirement) => {
                 let served = config.upstream.generation.into_iter().collect();
@@ -79,23 +126,87 @@ pub fn build(
     let (Some(upstream), []) = (upstream, problems.as_slice()) else {
         return Err(problems);
     };
-    let agent = Arc::new(Agent {
-        limiter: RateLimiter::build(&config.rate_limits, parts.config.limits.rate_limit_keys),
-        endpoints,
-        reservations: Arc::new(Reservations::default()),
-        card: Arc::new(CardStore::new(&config.name, config.card.max_age)),
-        enforced: ArcSwapOption::new(enforced),
-        probes: Arc::new(Probes::new(&config.upstream.probe)),
-        list_partial: config.upstream.list_partial,
-        forward_credentials: config.forward_credentials,
-        body_bytes: config.body_bytes,
-        event_bytes: config.upstream.event_bytes,
-        stream_idle: config.upstream.stream_idle_timeout,
-        metrics,
-        upstream: Arc::new(upstream),
+    let rules = Arc::new(Rules::of(config, parts.config));
+    let rate_limit_keys = parts.config.limits.rate_limit_keys;
+    let limited = before
+        .filter(|before| before.section.rate_limits == config.rate_limits && before.rate_limit_keys == rate_limit_keys);
+    let unchanged = before.filter(|before| {
+        let upstream = before.section.upstream.clone();
+        let section = config::Agent {
+            upstream,
+            ..config.clone()
+        };
+        let enforced = before.agent.enforced.load();
+        let requirement = enforced.as_ref().map(|enforced| &enforced.requirement);
+        reached.is_some()
+            && limited.is_some()
+            && section == before.section
+            && *before.course.target.load().rules == *rules
+            && requirement
+                .zip(parts.verifiers)
+                .is_none_or(|(known, all)| known.is_of(all))
     });
+    let agent = match unchanged {
+        Some(before) => before.agent.clone(),
+        None => Arc::new(Agent {
+            limiter: match limited {
+                Some(before) => before.agent.limiter.clone(),
+                None => RateLimiter::build(&config.rate_limits, rate_limit_keys),
+            },
+            endpoints,
+            reservations: before.map_or_else(Arc::default, |before| before.agent.reservations.clone()),
+            card: Arc::new(CardStore::new(&config.name, config.card.max_age)),
+            enforced: ArcSwapOption::new(enforced),
+            probes: match reached {
+                Some(before) => before.agent.probes.clone(),
+                None => Arc::new(Probes::new(&config.upstream.probe)),
+            },
+            list_partial: config.upstream.list_partial,
+            forward_credentials: config.forward_credentials,
+            body_bytes: config.body_bytes,
+            event_bytes: config.upstream.event_bytes,
+            stream_idle: config.upstream.stream_idle_timeout,
+            metrics,
+            upstream,
+        }),
+    };
     Ok(Built {
-        source: Source {
+        section: config.clone(),
+        rate_limit_keys,
+        rules,
+        renewal,
+        same: unchanged.is_some(),
+        upstream_jobs: reached.map(|before| before.upstream_jobs.clone()),
+        limiter_jobs: limited.map(|before| before.limiter_jobs.clone()),
+        card: card_job(config, &agent, before, reached.is_some()),
+        agent,
+    })
+}
+
+/// The job goes on where it would ask the same servers the same way.
+fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, reached: bool) -> CardJob {
+    let asked_like = |other: &config::Card| {
+        let config::Card {
+            url,
+            refresh,
+            max_bytes,
+            max_age: _,
+            overrides: _,
+        } = &config.card;
+        (url, refresh, max_bytes) == (&other.url, &other.refresh, &other.max_bytes)
+    };
+    if let Some(before) = before.filter(|before| reached && asked_like(&before.section.card)) {
+        return CardJob::Kept(before.course.clone(), before.card_jobs.clone());
+    }
+    let places = card::places(&config.upstream.endpoints, config.card.url.as_deref());
+    let store = before.map(|before| before.agent.card.clone());
+    CardJob::New {
+        // A card from a server that is not asked any more tells nothing of the agent.
+        before: store.filter(|store| {
+            let current = store.current();
+            current.is_some_and(|current| places.iter().any(|place| place.shows(&current.place)))
+        }),
+        source: Box::new(Source {
             upstream: agent.upstream.clone(),
             own: config.card.url.is_none(),
             options: fetch::Options {
@@ -105,52 +216,152 @@ pub fn build(
                 max_header_bytes: config.upstream.answer_header_bytes,
                 server_name: server_name(config),
             },
-        },
-        places: card::places(&config.upstream.endpoints, config.card.url.as_deref()),
+        }),
+        places,
         refresh: config.card.refresh,
-        rules: Rules {
-            public_url: public_url(&parts.config.public_url, &config.route),
-            security: config.security.clone(),
-            policy: config.policy.clone(),
-            generation: config.upstream.generation,
-            schemes: parts
-                .config
-                .security_schemes
-                .iter()
-                .map(|(name, scheme)| (name.clone(), card::scheme_form(scheme)))
-                .collect(),
-            upstream: (config.upstream.endpoints.iter().map(|endpoint| &endpoint.url))
-                .chain(&config.card.url)
-                .cloned()
-                .collect(),
-            overrides: config.card.overrides.clone(),
-        },
-        agent,
-    })
+    }
 }
 
 impl Built {
-    pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>) {
+    /// The very agent of the configuration in force, and nothing that it trusts or shows is new.
+    pub fn is_unchanged(&self) -> bool {
+        self.same && self.renewal.as_ref().is_none_or(Renewal::is_empty)
+    }
+
+    pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>) -> Running {
         let Self {
             agent,
-            source,
-            places,
-            refresh,
+            section,
+            rate_limit_keys,
             rules,
+            renewal,
+            same: _,
+            upstream_jobs,
+            limiter_jobs,
+            card,
         } = self;
-        agent.upstream.start(drain);
-        agent.limiter.start(drain);
-        let verifiers = verifiers.clone();
-        let store = agent.card.clone();
-        drain.service(readiness(agent.clone()));
-        drain.service(async move {
-            let decide = |origin: &OriginCard| rules.decide(origin, &agent, &verifiers);
-            card::refresh_loop(store, source, places, refresh, decide).await;
+        if let Some(renewal) = renewal {
+            agent.upstream.take(renewal);
+        }
+        let upstream_jobs = upstream_jobs.unwrap_or_else(|| {
+            let (scope, jobs) = drain.scope();
+            agent.upstream.start(&scope);
+            Arc::new(jobs)
         });
+        let limiter_jobs = limiter_jobs.unwrap_or_else(|| {
+            let (scope, jobs) = drain.scope();
+            agent.limiter.start(&scope);
+            Arc::new(jobs)
+        });
+        let target = Arc::new(Target {
+            agent: agent.clone(),
+            rules,
+            verifiers: verifiers.clone(),
+        });
+        let (course, card_jobs) = match card {
+            CardJob::Kept(course, jobs) => {
+                course.turn_to(target);
+                (course, jobs)
+            }
+            CardJob::New {
+                source,
+                places,
+                refresh,
+                before,
+            } => {
+                if let Some(before) = before {
+                    target.carry(&before);
+                }
+                let course = Arc::new(Course {
+                    target: ArcSwap::new(target),
+                    at_once: Arc::default(),
+                });
+                let (scope, jobs) = drain.scope();
+                let (keeper, at_once) = (course.clone(), course.at_once.clone());
+                scope.service(async move {
+                    let keeper = move || keeper.target.load_full();
+                    card::refresh_loop(*source, places, refresh, at_once, keeper).await;
+                });
+                (course, Arc::new(jobs))
+            }
+        };
+        Running {
+            agent,
+            section,
+            rate_limit_keys,
+            upstream_jobs,
+            limiter_jobs,
+            card_jobs,
+            course,
+        }
+    }
+}
+
+/// One job that fetches cards, and for whom: the agent as the configuration in force has it.
+struct Course {
+    target: ArcSwap<Target>,
+    at_once: Arc<Notify>,
+}
+
+impl Course {
+    /// Cards are kept by another one from now on, which begins with what is known.
+    fn turn_to(&self, next: Arc<Target>) {
+        let carried = self.target.load().agent.card.state();
+        next.take_over(&self.target.load());
+        let before = self.target.swap(next.clone());
+        // A card may have come between.
+        if !Arc::ptr_eq(&before.agent.card.state(), &carried) {
+            next.take_over(&before);
+        }
+        if !next.agent.is_ready() {
+            self.at_once.notify_one();
+        }
+    }
+}
+
+/// An agent and what decides about its cards.
+struct Target {
+    agent: Arc<Agent>,
+    rules: Arc<Rules>,
+    verifiers: Arc<Verifiers>,
+}
+
+impl Target {
+    /// Publishes and enforces by its own rules what another one knows.
+    fn take_over(&self, before: &Self) {
+        let enforced = self.agent.enforced.load();
+        let in_order = enforced
+            .as_ref()
+            .is_none_or(|enforced| enforced.requirement.is_of(&self.verifiers));
+        if !Arc::ptr_eq(&self.agent, &before.agent) || !in_order {
+            self.carry(&before.agent.card);
+        }
+    }
+
+    fn carry(&self, before: &CardStore) {
+        match &*before.state() {
+            CardState::Ready { card, .. } => {
+                self.keep(&card.place, card.origin.clone());
+            }
+            // Until it was looked at again.
+            CardState::OutOfService { reason } => self.agent.card.refuse(reason),
+            CardState::NotFetched { .. } => {}
+        }
+    }
+}
+
+impl card::Keeper for Target {
+    fn store(&self) -> &CardStore {
+        &self.agent.card
+    }
+
+    fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService> {
+        self.rules.decide(origin, &self.agent, &self.verifiers)
     }
 }
 
 /// What the configuration says about the card of one agent.
+#[derive(PartialEq)]
 struct Rules {
     public_url: String,
     security: Option<Security>,
@@ -163,6 +374,24 @@ struct Rules {
 }
 
 impl Rules {
+    fn of(agent: &config::Agent, config: &Config) -> Self {
+        let schemes = config.security_schemes.iter();
+        Self {
+            public_url: public_url(&config.public_url, &agent.route),
+            security: agent.security.clone(),
+            policy: agent.policy.clone(),
+            generation: agent.upstream.generation,
+            schemes: schemes
+                .map(|(name, scheme)| (name.clone(), card::scheme_form(scheme)))
+                .collect(),
+            upstream: (agent.upstream.endpoints.iter().map(|endpoint| &endpoint.url))
+                .chain(&agent.card.url)
+                .cloned()
+                .collect(),
+            overrides: agent.card.overrides.clone(),
+        }
+    }
+
     /// From the card that was read to what is enforced and published; both from one place, so that they cannot differ.
     fn decide(&self, origin: &OriginCard, agent: &Agent, verifiers: &Verifiers) -> Result<Publication, OutOfService> {
         let security = match &self.security {
@@ -222,16 +451,6 @@ fn public_url(base: &str, route: &AgentRoute) -> String {
                 None => format!("{scheme}://{host}/"),
             }
         }
-    }
-}
-
-/// Keeps the readiness metric true; scraped far less often than this.
-async fn readiness(agent: Arc<Agent>) {
-    const EVERY: Duration = Duration::from_secs(1);
-    let metrics: &AgentMetrics = &agent.metrics;
-    loop {
-        metrics.ready.set(i64::from(agent.is_ready()));
-        tokio::time::sleep(EVERY).await;
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use ipnet::IpNet;
@@ -18,23 +19,40 @@ use crate::http::hygiene;
 use crate::http::panic::CatchPanic;
 use crate::http::serve::{Protocol, Serving, Settings};
 use crate::listener::{Accepted, Bound, Refused, Rejected};
-use crate::observe::record::Observer;
-use crate::observe::{Reason, Record};
-use crate::pipeline::{Downstream, Pipeline};
+use crate::observe::{Metrics, Reason, Record};
+use crate::pipeline::{Current, Downstream};
 use crate::respond::body::Held;
 use crate::respond::reject::Form;
 use crate::respond::{Body, Reject};
 use crate::tls::{self, Acceptor, Peer};
 
-/// One listener at work.
-#[derive(Clone)]
+/// A listener of the configuration in force. Its socket and its connections outlive changes of everything else about it.
 pub struct Door {
+    front: ArcSwap<Front>,
+    acceptor: Arc<ArcSwapOption<Acceptor>>,
+    current: Arc<Current>,
+    metrics: Metrics,
+    /// Of this listener alone, so that it can leave before the others.
+    drain: Drain,
+}
+
+/// What holds for new connections.
+struct Front {
     name: Arc<str>,
-    acceptor: Option<Arc<Acceptor>>,
     handshake: Duration,
     trusted_proxies: Arc<[IpNet]>,
-    pipeline: Arc<Pipeline>,
     settings: Arc<Settings>,
+}
+
+impl Front {
+    fn new(listener: &config::Listener, limits: &Limits, drain: &Drain, metrics: &Metrics) -> Self {
+        Self {
+            name: Arc::from(listener.name.as_str()),
+            handshake: limits.tls_handshake,
+            trusted_proxies: listener.trusted_proxies.clone().into(),
+            settings: Arc::new(Settings::new(limits, drain, metrics)),
+        }
+    }
 }
 
 impl Door {
@@ -42,80 +60,96 @@ impl Door {
         listener: &config::Listener,
         acceptor: Option<Arc<Acceptor>>,
         limits: &Limits,
-        pipeline: &Arc<Pipeline>,
-        settings: &Arc<Settings>,
-    ) -> Self {
-        Self {
-            name: Arc::from(listener.name.as_str()),
-            acceptor,
-            handshake: limits.tls_handshake,
-            trusted_proxies: listener.trusted_proxies.clone().into(),
-            pipeline: pipeline.clone(),
-            settings: settings.clone(),
-        }
+        current: &Arc<Current>,
+        metrics: &Metrics,
+        drain: &Drain,
+    ) -> Arc<Self> {
+        let drain = drain.branch();
+        Arc::new(Self {
+            front: ArcSwap::from_pointee(Front::new(listener, limits, &drain, metrics)),
+            acceptor: Arc::new(ArcSwapOption::new(acceptor)),
+            current: current.clone(),
+            metrics: metrics.clone(),
+            drain,
+        })
     }
 
-    /// Accepts until drain begins.
-    pub async fn accept(self, mut socket: Bound, drain: &Drain) {
-        let metrics = &self.pipeline.observer.metrics;
-        let accepted = metrics.connections.with_label_values(&[&*self.name]);
+    /// For connections from now on, but for whose certificates are believed.
+    pub fn change(&self, listener: &config::Listener, acceptor: Option<Arc<Acceptor>>, limits: &Limits) {
+        let front = Front::new(listener, limits, &self.drain, &self.metrics);
+        self.front.store(Arc::new(front));
+        self.acceptor.store(acceptor);
+    }
+
+    pub fn acceptor(&self) -> Option<Arc<Acceptor>> {
+        self.acceptor.load_full()
+    }
+
+    /// Nothing is accepted any more; connections end when what they carry has.
+    pub fn leave(&self) {
+        self.drain.leave();
+    }
+
+    /// Accepts as a job, until drain begins or the listener leaves.
+    pub fn open(self: &Arc<Self>, socket: Bound) {
+        let door = self.clone();
+        self.drain.job(async move { door.accept(socket).await });
+    }
+
+    async fn accept(self: Arc<Self>, mut socket: Bound) {
         loop {
             let next = tokio::select! {
-                () = drain.draining() => return,
+                () = self.drain.draining() => return,
                 next = socket.accept() => next,
             };
+            let front = self.front.load_full();
+            let name = &*front.name;
             match next {
                 Ok(connection) => {
-                    accepted.inc();
+                    self.metrics.connections.with_label_values(&[name]).inc();
                     let door = self.clone();
-                    drain.job(async move { door.connection(connection).await });
+                    self.drain.job(async move { door.connection(&front, connection).await });
                 }
                 Err(refused) => {
-                    metrics
-                        .connections_refused
-                        .with_label_values(&[&*self.name, label(&refused)])
-                        .inc();
+                    let by_limit = &self.metrics.connections_refused;
+                    by_limit.with_label_values(&[name, label(&refused)]).inc();
                     match refused {
                         // A flood of these must not become a flood of lines.
-                        Refused::Limit { .. } => tracing::debug!(listener = &*self.name, %refused),
-                        Refused::Accept(_) => tracing::warn!(listener = &*self.name, %refused),
+                        Refused::Limit { .. } => tracing::debug!(listener = name, %refused),
+                        Refused::Accept(_) => tracing::warn!(listener = name, %refused),
                     }
                 }
             }
         }
     }
 
-    async fn connection(self, accepted: Accepted) {
+    async fn connection(&self, front: &Front, accepted: Accepted) {
         let Accepted { stream, address, slot } = accepted;
-        let open = self
-            .pipeline
-            .observer
-            .metrics
-            .connections_open
-            .with_label_values(&[&*self.name]);
+        let open = self.metrics.connections_open.with_label_values(&[&*front.name]);
         open.inc();
         let _open = scopeguard(move || open.dec());
-        if let Some(serving) = Box::pin(self.begin(stream, address)).await {
+        if let Some(serving) = Box::pin(self.begin(front, stream, address)).await {
             serving.await;
         }
         drop(slot);
     }
 
     /// The handshake and the first bytes.
-    async fn begin(self, stream: TcpStream, address: SocketAddr) -> Option<Serving> {
-        let settings = self.settings.clone();
+    async fn begin(&self, front: &Front, stream: TcpStream, address: SocketAddr) -> Option<Serving> {
+        let settings = front.settings.clone();
         let stream = settings.patient(stream);
-        let Some(acceptor) = self.acceptor.clone() else {
+        let Some(acceptor) = self.acceptor.load_full() else {
             let peer = Peer {
                 address,
                 secure: false,
                 certificate: None,
+                chain: None,
             };
             return settings
-                .begin(stream, Protocol::Sniff, |refusal| self.service(peer, refusal))
+                .begin(stream, Protocol::Sniff, |refusal| self.service(front, peer, refusal))
                 .await;
         };
-        let handshake = acceptor.accept(stream, self.handshake, address);
+        let handshake = acceptor.accept(stream, front.handshake, address);
         match settings.unless_leaving(handshake).await? {
             Ok((stream, peer)) => {
                 let protocol = match stream.protocol() {
@@ -123,34 +157,38 @@ impl Door {
                     tls::Protocol::Http1 => Protocol::Http1,
                 };
                 settings
-                    .begin(stream, protocol, |refusal| self.service(peer, refusal))
+                    .begin(stream, protocol, |refusal| self.service(front, peer, refusal))
                     .await
             }
             Err(error) => {
-                let metrics = &self.pipeline.observer.metrics;
-                metrics
-                    .tls_failures
-                    .with_label_values(&[&*self.name, handshake_label(&error)])
+                let failures = &self.metrics.tls_failures;
+                failures
+                    .with_label_values(&[&*front.name, handshake_label(&error)])
                     .inc();
-                tracing::debug!(listener = &*self.name, %address, %error, "TLS handshake failed");
+                tracing::debug!(listener = &*front.name, %address, %error, "TLS handshake failed");
                 None
             }
         }
     }
 
-    fn service(self, peer: Peer, refusal: Refusal) -> impl Serve {
-        let (observer, listener, address) = (self.pipeline.observer.clone(), self.name.clone(), peer.address);
+    fn service(&self, front: &Front, peer: Peer, refusal: Refusal) -> impl Serve + use<> {
         let downstream = Arc::new(Downstream {
             address: hygiene::value(&peer.address.ip().to_canonical().to_string()),
+            acceptor: peer.chain.is_some().then(|| self.acceptor.clone()),
             peer,
-            listener: self.name,
-            trusted_proxies: self.trusted_proxies,
+            listener: front.name.clone(),
+            trusted_proxies: front.trusted_proxies.clone(),
             refusal,
+            current: self.current.clone(),
         });
-        let pipeline = self.pipeline;
+        let panicked = downstream.clone();
         // Boxed at once: it is several KiB, and each layer around it would move it.
-        let inner = tower::service_fn(move |request| Box::pin(pipeline.clone().serve(downstream.clone(), request)));
-        CatchPanic::new(move || internal(&observer, &listener, address)).layer(inner)
+        let inner = tower::service_fn(move |request| {
+            // The one look at the configuration: the request keeps it.
+            let pipeline = downstream.current.load();
+            Box::pin(pipeline.serve(downstream.clone(), request))
+        });
+        CatchPanic::new(move || internal(&panicked)).layer(inner)
     }
 }
 
@@ -196,8 +234,10 @@ impl<S> Serve for S where
 }
 
 /// The answer of a request that panicked; its own record went down with it.
-fn internal(observer: &Arc<Observer>, listener: &Arc<str>, address: SocketAddr) -> Response<Body> {
-    let record = Record::begin(observer, listener, address.ip(), http::Method::POST);
+fn internal(downstream: &Downstream) -> Response<Body> {
+    let observer = &downstream.current.load().observer;
+    let address = downstream.peer.address.ip();
+    let record = Record::begin(observer, &downstream.listener, address, http::Method::POST);
     let held = Held { record, slot: None };
     Reject::new(Reason::Internal).response(Form::JsonRpc(crate::a2a::RpcId::null()), held)
 }

@@ -1,35 +1,36 @@
 //! Builds everything from the checked configuration, in two steps: `prepare` does all that can fail before a socket is
-//! bound and reports every problem at once; `Prepared::bind` opens the store and the sockets.
+//! bound and reports every problem at once; `Prepared::bind` opens the store and the sockets. `reload` does both again for
+//! every configuration that follows.
 
 mod agents;
+mod assemble;
 mod examine;
 mod listen;
 mod reload;
+mod site;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::a2a::json;
 use crate::admin::{self, Admin};
+use crate::affinity;
 use crate::affinity::Affinity;
-use crate::authenticate::Verifiers;
 use crate::clock::Clock;
-use crate::config::{Config, Problem};
+use crate::config::{Config, Environment, Problem};
 use crate::drain::Drain;
-use crate::gather::token::{self, Tokens};
-use crate::http::{hygiene, serve};
 use crate::listener::{self, Connections};
 use crate::observe::Metrics;
 use crate::observe::access::AccessLog;
-use crate::observe::record::Observer;
-use crate::pipeline::Pipeline;
-use crate::route::Routes;
 use crate::tls;
-use crate::{affinity, config};
+
+use assemble::{Ground, Next};
+use reload::{Listener, Origin, Reloading};
+use site::Common;
 
 pub use examine::{check, load};
-pub use reload::Reloader;
+pub use reload::{Reloader, Step};
 
 /// After the drain deadline, for the broken ends that it makes bodies send and for services to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -44,84 +45,40 @@ pub enum Error {
     Listen(#[source] listener::Error),
     #[error("metrics cannot be registered")]
     Metrics(#[source] prometheus::Error),
-    #[error("cannot make the key of page tokens")]
-    PageTokens(#[source] token::Error),
 }
 
 /// A configuration whose files were read and found good; nothing is bound and no agent was asked.
 pub struct Prepared {
     config: Config,
-    clock: Clock,
-    drain: Drain,
-    observer: Arc<Observer>,
+    ground: Ground,
     access: Option<AccessLog>,
-    verifiers: Verifiers,
-    tokens: Tokens,
-    acceptors: Vec<Option<Arc<tls::Acceptor>>>,
-    agents: Vec<agents::Built>,
+    next: Next,
+    origin: Origin,
+    listener: Option<Arc<Listener>>,
     recover: bool,
 }
 
 /// Reads the files that the configuration names. Blocking.
 pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Result<Prepared, Error> {
     tls::install_provider();
-    let drain = Drain::new();
-    let metrics = Metrics::new().map_err(Error::Metrics)?;
-    let tokens = Tokens::build(&config.page_tokens).map_err(Error::PageTokens)?;
-    let access = access.filter(|_| config.log.access);
-    let observer = Arc::new(Observer {
-        metrics: metrics.clone(),
-        access: access.clone().map(|log| (log, config.log.format)),
-        clock: clock.clone(),
-    });
-    let mut problems = Vec::new();
-    let acceptors = config
-        .listeners
-        .iter()
-        .enumerate()
-        .map(|(index, listener)| {
-            let tls = listener.tls.as_ref()?;
-            let built = tls::Acceptor::build(tls, &format!("listeners[{index}].tls"));
-            built.map(Arc::new).map_err(|found| problems.extend(found)).ok()
-        })
-        .collect();
-    let verifiers = match Verifiers::build(&config.security_schemes, &clock) {
-        Ok(verifiers) => Some(verifiers),
-        Err(found) => {
-            problems.extend(found);
-            None
-        }
+    let ground = Ground {
+        clock,
+        drain: Drain::new(),
+        metrics: Metrics::new().map_err(Error::Metrics)?,
     };
-    let mut built = Vec::new();
-    for (index, agent) in config.agents.iter().enumerate() {
-        let parts = agents::Parts {
-            config: &config,
-            drain: &drain,
-            metrics: &metrics,
-        };
-        match agents::build(agent, &format!("agents[{index}]"), &parts, verifiers.as_ref()) {
-            Ok(agent) => built.push(agent),
-            Err(found) => problems.extend(found),
-        }
-    }
-    match verifiers {
-        Some(verifiers) if problems.is_empty() => Ok(Prepared {
-            config,
-            clock,
-            drain,
-            observer,
-            access,
-            verifiers,
-            tokens,
-            acceptors,
-            agents: built,
-            recover: false,
-        }),
-        _ => {
-            config.places.locate(&mut problems);
-            Err(Error::Config(problems))
-        }
-    }
+    let next = assemble::assemble(&config, &ground, None).map_err(|mut problems| {
+        config.places.locate(&mut problems);
+        Error::Config(problems)
+    })?;
+    Ok(Prepared {
+        config,
+        ground,
+        access,
+        next,
+        origin: Origin::Fixed,
+        listener: None,
+        recover: false,
+    })
 }
 
 impl Prepared {
@@ -129,6 +86,20 @@ impl Prepared {
     #[must_use]
     pub fn recovering(mut self, recover: bool) -> Self {
         self.recover = recover;
+        self
+    }
+
+    /// A reload reads this file, with this environment over it. Without one it reads the files that the configuration names.
+    #[must_use]
+    pub fn from_file(mut self, path: PathBuf, environment: Environment) -> Self {
+        self.origin = Origin::File { path, environment };
+        self
+    }
+
+    /// Whom reloads tell what they do.
+    #[must_use]
+    pub fn telling(mut self, listener: impl Fn(Step<'_>) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
         self
     }
 
@@ -140,18 +111,15 @@ impl Prepared {
     pub async fn bind(self) -> Result<Bound, Error> {
         let Self {
             config,
-            clock,
-            drain,
-            observer,
+            ground,
             access,
-            verifiers,
-            tokens,
-            acceptors,
-            agents,
+            next,
+            origin,
+            listener,
             recover,
         } = self;
         let state = config.state.clone();
-        let store_clock = clock.clone();
+        let store_clock = ground.clock.clone();
         // Replaying a large journal takes seconds: not on a worker.
         let open = if recover {
             Affinity::open_recovering
@@ -160,15 +128,12 @@ impl Prepared {
         };
         let opened = tokio::task::spawn_blocking(move || open(&state, store_clock)).await;
         let affinity = match opened {
-            Ok(opened) => Arc::new(opened.map_err(Error::Store)?),
+            Ok(opened) => opened.map_err(Error::Store)?,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         };
-        let connections = Connections::new(&config.limits);
-        let mut listeners = Vec::new();
-        for listener in &config.listeners {
-            listeners.push(listener::bind(listener, connections.clone()).map_err(Error::Listen)?);
-        }
-        let addresses = listeners.iter().map(listener::Bound::local_address).collect();
+        let drain = ground.drain.clone();
+        let common = Arc::new(Common::new(ground, affinity, access.clone(), &config, &next));
+        let sockets = common.bind(&config, None).map_err(first)?;
         let admin_socket = match &config.admin {
             Some(admin) => {
                 let own = Connections::with_limits(admin::CONNECTIONS, admin::CONNECTIONS);
@@ -178,47 +143,20 @@ impl Prepared {
         };
         let admin_address = admin_socket.as_ref().map(listener::Bound::local_address);
 
-        if let Some(access) = &access {
-            access.start(&drain);
-        }
-        affinity.start(&drain);
-        verifiers.start(&drain);
-        let verifiers = Arc::new(verifiers);
-        let running: Vec<_> = agents.iter().map(|built| built.agent.clone()).collect();
-        for built in agents {
-            built.start(&drain, &verifiers);
-        }
-        let pipeline = Arc::new(Pipeline {
-            routes: Routes::build(&config.agents),
-            agents: running,
-            verifiers: verifiers.clone(),
-            affinity: affinity.clone(),
-            observer: observer.clone(),
-            drain: drain.clone(),
-            head: hygiene::Bounds {
-                fields: config.limits.header_fields,
-                target_bytes: config.limits.target_bytes,
-            },
-            tokens,
-            json: json::Limits {
-                depth: config.limits.json_depth,
-                digits: config.limits.number_digits,
-            },
-            body_idle: config.limits.request_body_idle,
-            body_whole: config.limits.request_body,
-        });
-        let reloader = Reloader::new(&config, &acceptors, &verifiers, &pipeline.agents, &observer.metrics);
-        reloader.start(&drain);
-        let settings = Arc::new(serve::Settings::new(&config.limits, &drain, &observer.metrics));
-        for ((socket, acceptor), listener) in listeners.into_iter().zip(acceptors).zip(&config.listeners) {
-            let door = listen::Door::new(listener, acceptor, &config.limits, &pipeline, &settings);
-            let stop = drain.clone();
-            drain.job(async move { door.accept(socket, &stop).await });
-        }
+        common.affinity.start(&drain);
+        let site = common.enter(config, next, sockets, None);
+        let addresses = common.listening.load().iter().map(|(_, address)| *address).collect();
+        let reloading = Reloading {
+            common: common.clone(),
+            site: Arc::new(site),
+            origin: Arc::new(origin),
+            listener,
+        };
+        let reloader = reloading.start();
         if let Some(socket) = admin_socket {
             let admin = Admin {
-                pipeline: pipeline.clone(),
-                config: config::redacted(&config),
+                current: common.current.clone(),
+                config: common.config.clone(),
                 drain: drain.clone(),
             };
             drain.service(admin::serve(Arc::new(admin), socket));
@@ -227,40 +165,54 @@ impl Prepared {
             addresses,
             admin: admin_address,
             reloader,
-            patience: config.drain,
-            drain,
-            affinity,
             access,
-            pipeline,
+            common,
         })
+    }
+}
+
+/// The start ends at the first socket that cannot be bound.
+fn first(errors: Vec<listener::Error>) -> Error {
+    match errors.into_iter().next() {
+        Some(error) => Error::Listen(error),
+        None => Error::Config(Vec::new()),
     }
 }
 
 /// A running gateway.
 pub struct Bound {
-    /// In the order of the configuration, with the ports that were really taken.
+    /// As it began: in the order of the configuration, with the ports that were really taken.
     pub addresses: Vec<SocketAddr>,
     pub admin: Option<SocketAddr>,
     pub reloader: Reloader,
-    patience: Duration,
-    drain: Drain,
-    affinity: Arc<Affinity>,
     access: Option<AccessLog>,
-    pipeline: Arc<Pipeline>,
+    common: Arc<Common>,
 }
 
 impl Bound {
     /// The agents that can be called at this moment, and all of them.
     pub fn agents_ready(&self) -> (usize, usize) {
-        let ready = self.pipeline.agents.iter().filter(|agent| agent.is_ready()).count();
-        (ready, self.pipeline.agents.len())
+        let pipeline = self.common.current.load();
+        let ready = pipeline.agents.iter().filter(|agent| agent.is_ready()).count();
+        (ready, pipeline.agents.len())
+    }
+
+    /// Where the listeners of the configuration in force are, by name and in its order.
+    pub fn listening(&self) -> Vec<(String, SocketAddr)> {
+        self.common.listening.load().to_vec()
+    }
+
+    /// Background jobs of the gateway itself that have not ended.
+    pub fn services(&self) -> usize {
+        self.common.ground.drain.services()
     }
 
     /// Takes nothing new, finishes what runs within the drain deadline, then ends the rest so that callers can tell.
     /// Returns whether everything finished by itself.
     pub async fn shutdown(self) -> bool {
-        let clean = self.drain.run(self.patience, GRACE).await;
-        let (affinity, access) = (self.affinity, self.access);
+        let patience = self.common.config.load().drain;
+        let clean = self.common.ground.drain.run(patience, GRACE).await;
+        let (affinity, access) = (self.common.affinity.clone(), self.access);
         let _panicked = tokio::task::spawn_blocking(move || {
             affinity.close();
             if let Some(access) = access {

@@ -1,171 +1,283 @@
-//! Certificates, keys and credentials read again, on SIGHUP and when their files change. All of a part is valid, or the old part stays.
+//! Another configuration for a running gateway: on SIGHUP, and when the file or one that it names changes.
+//!
+//! The file is read again with the environment of the start, and checked as at the start. It takes the place of the one in
+//! force as a whole, or nothing changes and the log has every problem. One reload at a time. A gateway without a file reads
+//! the files that its configuration names.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::authenticate::Verifiers;
-use crate::config::{Config, Problem, render};
-use crate::drain::Drain;
-use crate::observe::Metrics;
-use crate::pipeline::Agent;
-use crate::tls::{Acceptor, ExpiryKind, FileWatch};
+use tokio::sync::{mpsc, oneshot};
 
+use super::assemble::{self, Next};
+use super::examine;
+use super::site::{Common, Site, unbound};
+use crate::config::{Config, Environment, Problem};
+use crate::tls::FileWatch;
+
+/// A file that names other files each time it is read is taken as it is after so many readings.
+const READINGS: usize = 3;
+
+/// Asks for reloads. Cheap to clone.
 #[derive(Clone)]
-pub struct Reloader(Arc<Inner>);
+pub struct Reloader(mpsc::Sender<oneshot::Sender<bool>>);
 
-struct Inner {
-    /// With the listener's name.
-    acceptors: Vec<(String, Arc<Acceptor>)>,
-    verifiers: Arc<Verifiers>,
-    agents: Vec<Arc<Agent>>,
-    metrics: Metrics,
-    files: Vec<PathBuf>,
-    /// One reload at a time.
-    busy: Mutex<()>,
+impl Reloader {
+    /// Reads everything again. Returns whether all of it was good, once it is in force.
+    pub async fn reload(&self) -> bool {
+        let (answer, answered) = oneshot::channel();
+        // Nobody answers once the gateway stops.
+        self.0.send(answer).await.is_ok() && answered.await.unwrap_or(false)
+    }
 }
+
+/// Where configurations come from.
+pub enum Origin {
+    File {
+        path: PathBuf,
+        environment: Environment,
+    },
+    /// It is always the same; only files that it names change.
+    Fixed,
+}
+
+impl Origin {
+    /// Blocking.
+    fn read(&self, in_force: &Config) -> Result<Config, Vec<Problem>> {
+        match self {
+            Self::File { path, environment } => examine::load(path, environment),
+            Self::Fixed => in_force.with_secrets_read_again(),
+        }
+    }
+
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } => Some(path),
+            Self::Fixed => None,
+        }
+    }
+}
+
+/// What a reload does, told to whoever runs the gateway.
+pub enum Step<'a> {
+    Begins,
+    /// This configuration is in force.
+    Applied(&'a Config),
+    /// What was in force stays.
+    Refused,
+}
+
+pub type Listener = dyn Fn(Step<'_>) + Send + Sync;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    /// A file changed, or somebody asked.
-    Change,
     /// Right after the start: usually nothing is different, which is no reload to count.
     Start,
+    /// A file changed. Perhaps what is in force was read after that.
+    File,
+    Asked,
 }
 
-impl Reloader {
-    pub(super) fn new(
-        config: &Config,
-        acceptors: &[Option<Arc<Acceptor>>],
-        verifiers: &Arc<Verifiers>,
-        agents: &[Arc<Agent>],
-        metrics: &Metrics,
-    ) -> Self {
-        let acceptors: Vec<_> = config
-            .listeners
-            .iter()
-            .zip(acceptors)
-            .filter_map(|(listener, acceptor)| Some((listener.name.clone(), acceptor.clone()?)))
-            .collect();
-        let mut files = verifiers.files();
-        for tls in config.listeners.iter().filter_map(|listener| listener.tls.as_ref()) {
-            files.extend(Acceptor::files(tls));
+/// The job that reloads.
+pub struct Reloading {
+    pub common: Arc<Common>,
+    pub site: Arc<Site>,
+    pub origin: Arc<Origin>,
+    pub listener: Option<Arc<Listener>>,
+}
+
+impl Reloading {
+    pub fn start(self) -> Reloader {
+        let (sender, asked) = mpsc::channel(1);
+        let drain = self.common.ground.drain.clone();
+        self.common.note_applied();
+        drain.service(self.run(asked));
+        Reloader(sender)
+    }
+
+    async fn run(mut self, mut asked: mpsc::Receiver<oneshot::Sender<bool>>) {
+        let mut watched = self.files(&self.site.config);
+        let Some(mut watch) = watch(&watched).await else { return };
+        // Opening the store can take seconds: what changed since the first reading is no change to the watch.
+        self.reload(Cause::Start, &mut watched, &mut watch).await;
+        loop {
+            tokio::select! {
+                () = watch.changed() => {
+                    self.reload(Cause::File, &mut watched, &mut watch).await;
+                }
+                Some(answer) = asked.recv() => {
+                    // What has changed up to now is read now.
+                    watch.look_now().await;
+                    let good = self.reload(Cause::Asked, &mut watched, &mut watch).await;
+                    // Who asked may have left.
+                    let _gone = answer.send(good);
+                }
+            }
         }
-        files.extend(agents.iter().flat_map(|agent| agent.upstream.files()));
-        let made = Inner {
-            acceptors,
-            verifiers: verifiers.clone(),
-            agents: agents.to_vec(),
-            metrics: metrics.clone(),
-            files,
-            busy: Mutex::new(()),
+    }
+
+    /// Whether all of it was good.
+    async fn reload(&mut self, cause: Cause, watched: &mut Vec<PathBuf>, watch: &mut FileWatch) -> bool {
+        if self.common.ground.drain.is_draining() {
+            return false;
+        }
+        if cause != Cause::Start {
+            self.tell(Step::Begins);
+        }
+        let reloads = self.common.ground.metrics.reloads.clone();
+        match self.attempt(watched, watch).await {
+            Ok(changed) => {
+                if changed || cause == Cause::Asked {
+                    reloads.with_label_values(&["ok"]).inc();
+                }
+                self.common.note_applied();
+                self.tell(Step::Applied(&self.site.config));
+                true
+            }
+            Err(problems) => {
+                for problem in &problems {
+                    tracing::error!(%problem, "the configuration is refused");
+                }
+                let problems = problems.len();
+                tracing::error!(problems, "reload refused; what was loaded before stays in use");
+                reloads.with_label_values(&["refused"]).inc();
+                self.tell(Step::Refused);
+                false
+            }
+        }
+    }
+
+    /// Whether anything is different.
+    async fn attempt(&mut self, watched: &mut Vec<PathBuf>, watch: &mut FileWatch) -> Result<bool, Vec<Problem>> {
+        let config = self.read(watched, watch).await?;
+        let mut problems = self.site.config.needs_restart(&config);
+        let (ground, site) = (self.common.ground.clone(), self.site.clone());
+        let assembling = move || {
+            let assembled = assemble::assemble(&config, &ground, Some(&site));
+            (config, assembled)
         };
-        let reloader = Self(Arc::new(made));
-        reloader.note_expiry();
-        reloader
+        let (config, assembled) = blocking(assembling).await;
+        let locate = |config: &Config, mut problems: Vec<Problem>| {
+            config.places.locate(&mut problems);
+            problems
+        };
+        let next = match assembled {
+            Ok(next) if problems.is_empty() => next,
+            Ok(_) => return Err(self.refuse(&config, locate(&config, problems))),
+            Err(found) => {
+                problems.extend(found);
+                return Err(self.refuse(&config, locate(&config, problems)));
+            }
+        };
+        if next.same {
+            return Ok(false);
+        }
+        let sockets = self.common.bind(&config, Some(&self.site)).map_err(|errors| {
+            let problems = errors.iter().map(|error| unbound(&config, error)).collect();
+            self.refuse(&config, locate(&config, problems))
+        })?;
+        self.say(&config, &next);
+        let site = self.common.enter(config, next, sockets, Some(&self.site));
+        self.site = Arc::new(site);
+        Ok(true)
     }
 
-    /// Watches the files.
-    pub(super) fn start(&self, drain: &Drain) {
-        if self.0.files.is_empty() {
-            return;
-        }
-        let reloader = self.clone();
-        let mut watch = FileWatch::new(self.0.files.clone());
-        drain.service(async move {
-            // Opening the store can take seconds: what changed since the first reading is no change to the watch.
-            reloader.run(Cause::Start).await;
-            loop {
-                watch.changed().await;
-                reloader.reload().await;
+    /// Reads the configuration, with every file that it names being watched from before.
+    async fn read(&self, watched: &mut Vec<PathBuf>, watch: &mut FileWatch) -> Result<Config, Vec<Problem>> {
+        let read = || {
+            let (origin, in_force) = (self.origin.clone(), self.site.config.clone());
+            blocking(move || origin.read(&in_force))
+        };
+        let mut config = read().await?;
+        for _ in 1..READINGS {
+            // Those of the configuration in force too: this one may be refused.
+            let mut files = self.files(&config);
+            files.extend(self.files(&self.site.config));
+            files.sort();
+            files.dedup();
+            if files == *watched {
+                break;
             }
-        });
+            if let Some(other) = self::watch(&files).await {
+                (*watched, *watch) = (files, other);
+            }
+            config = read().await?;
+        }
+        Ok(config)
     }
 
-    /// Reads everything again. Returns whether all of it was good.
-    pub async fn reload(&self) -> bool {
-        self.run(Cause::Change).await
+    fn files(&self, config: &Config) -> Vec<PathBuf> {
+        let mut files = config.files();
+        files.extend(self.origin.path().map(Path::to_owned));
+        files.sort();
+        files.dedup();
+        files
     }
 
-    async fn run(&self, cause: Cause) -> bool {
-        let inner = self.clone();
-        tokio::task::spawn_blocking(move || inner.read_again(cause))
-            .await
-            .unwrap_or(false)
+    /// Agents that do not come leave no trace in the metrics.
+    fn refuse(&self, config: &Config, problems: Vec<Problem>) -> Vec<Problem> {
+        let new = config
+            .agents
+            .iter()
+            .filter(|agent| self.site.agent(&agent.name).is_none());
+        for agent in new {
+            self.common.ground.metrics.agent_refused(&agent.name);
+        }
+        problems
     }
 
-    fn read_again(&self, cause: Cause) -> bool {
-        let inner = &self.0;
-        let _turn = inner.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut good = true;
-        let mut changed = cause == Cause::Change;
-        for (listener, acceptor) in &inner.acceptors {
-            match acceptor.reload() {
-                Ok(true) => {
-                    changed = true;
-                    tracing::info!(listener, "certificates reloaded");
-                }
-                Ok(false) => {}
-                Err(problems) => good = refuse(&problems, listener),
+    fn say(&self, config: &Config, next: &Next) {
+        let before = self.site.config.agents.iter().map(|agent| agent.name.as_str());
+        let after: Vec<&str> = config.agents.iter().map(|agent| agent.name.as_str()).collect();
+        let removed: Vec<&str> = before.filter(|name| !after.contains(name)).collect();
+        let (mut added, mut changed) = (Vec::new(), Vec::new());
+        for (name, built) in after.iter().zip(&next.agents) {
+            if self.site.agent(name).is_none() {
+                added.push(*name);
+            } else if !built.is_unchanged() {
+                changed.push(*name);
             }
         }
-        match inner.verifiers.reload() {
-            Ok(schemes) if schemes.is_empty() => {}
-            Ok(schemes) => {
-                changed = true;
-                tracing::info!(schemes = schemes.join(","), "keys reloaded");
-            }
-            Err(problems) => good = refuse(&problems, "security_schemes"),
-        }
-        for agent in &inner.agents {
-            match agent.upstream.reload() {
-                Ok(true) => {
-                    changed = true;
-                    tracing::info!(
-                        agent = &*agent.metrics.name,
-                        "certificates and credentials towards the agent reloaded"
-                    );
-                }
-                Ok(false) => {}
-                Err(problems) => good = refuse(&problems, &agent.metrics.name),
-            }
-        }
-        let result = if good { "ok" } else { "refused" };
-        if changed || !good {
-            inner.metrics.reloads.with_label_values(&[result]).inc();
-        }
-        self.note_expiry();
-        good
+        tracing::info!(
+            agents_added = added.join(","),
+            agents_changed = changed.join(","),
+            agents_removed = removed.join(","),
+            schemes_changed = next.verifiers.changed().join(","),
+            "configuration applied"
+        );
     }
 
-    fn note_expiry(&self) {
-        for (listener, acceptor) in &self.0.acceptors {
-            let certificates = acceptor.expires_at();
-            let first = certificates
-                .iter()
-                .filter(|expiry| expiry.kind == ExpiryKind::Certificate)
-                .map(|expiry| expiry.not_after)
-                .min();
-            if let Some(first) = first {
-                #[expect(
-                    clippy::cast_precision_loss,
-                    reason = "seconds since 1970 are exact in a double for 285 million years"
-                )]
-                let first = first as f64;
-                self.0
-                    .metrics
-                    .certificate_expiry
-                    .with_label_values(&[listener.as_str()])
-                    .set(first);
-            }
+    fn tell(&self, step: Step<'_>) {
+        if let Some(listener) = &self.listener {
+            listener(step);
         }
     }
 }
 
-fn refuse(problems: &[Problem], part: &str) -> bool {
-    tracing::error!(
-        part,
-        problems = render(problems),
-        "reload refused; what was loaded before stays in use"
-    );
-    false
+impl Common {
+    fn note_applied(&self) {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "seconds since 1970 are exact in a double for 285 million years"
+        )]
+        let now = self.ground.clock.unix_seconds() as f64;
+        self.ground.metrics.config_applied.set(now);
+    }
+}
+
+/// `None` while the runtime stops.
+async fn watch(files: &[PathBuf]) -> Option<FileWatch> {
+    let files = files.to_vec();
+    tokio::task::spawn_blocking(move || FileWatch::new(files)).await.ok()
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime stops, and this job with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }

@@ -11,14 +11,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ahash::RandomState;
-use arc_swap::ArcSwap;
 use http::{HeaderName, request};
 use serde::Deserialize;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::places::{self, Found};
-use super::verifiers::{Commit, read_yaml};
-use super::{Invalid, Proof, Shown, sha256};
+use super::verifiers::read_yaml;
+use super::{Credential, Invalid, Proof, Shown, sha256};
 use crate::config::{ApiKey, ApiKeyPlace, Attribute, KeySource, Problem, files};
 use crate::http::query;
 
@@ -28,6 +27,7 @@ const MAX_KEY: usize = 1024;
 const MAX_SALTED: usize = 1_000;
 const MAX_KEYS: usize = 100_000;
 
+#[derive(Clone)]
 pub(super) enum Place {
     Header(HeaderName),
     Query(String),
@@ -63,7 +63,7 @@ pub(super) struct Verifier {
     scheme: Arc<str>,
     place: Place,
     source: KeySource,
-    table: Arc<ArcSwap<Table>>,
+    table: Table,
 }
 
 impl Verifier {
@@ -73,7 +73,7 @@ impl Verifier {
             scheme: Arc::clone(scheme),
             place,
             source: source.clone(),
-            table: Arc::new(ArcSwap::from_pointee(table)),
+            table,
         })
     }
 
@@ -81,20 +81,20 @@ impl Verifier {
         &self.place
     }
 
-    pub(super) fn file(&self) -> Option<&Path> {
-        match &self.source {
-            KeySource::File(path) => Some(path),
-            KeySource::Inline(_) => None,
-        }
+    /// The verifier of what the source holds by now, if that is something else.
+    pub(super) fn renewed(&self, key: &str) -> Result<Option<Self>, Vec<Problem>> {
+        let table = Table::load(&self.scheme, key, &self.source)?;
+        Ok((self.table.keys != table.keys).then(|| Self {
+            scheme: Arc::clone(&self.scheme),
+            place: self.place.clone(),
+            source: self.source.clone(),
+            table,
+        }))
     }
 
-    pub(super) fn reload(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
-        let new = Table::load(&self.scheme, key, &self.source)?;
-        if self.table.load().keys == new.keys {
-            return Ok(None);
-        }
-        let table = Arc::clone(&self.table);
-        Ok(Some(Box::new(move || table.store(Arc::new(new)))))
+    /// What a key that was shown before proves here.
+    pub(super) fn again(&self, sha256: &[u8; 32], salt: &[u8]) -> Option<Arc<Proof>> {
+        self.table.of_hash(sha256, salt).map(Arc::clone)
     }
 
     pub(super) fn verify(&self, parts: &request::Parts) -> Shown {
@@ -114,7 +114,7 @@ impl Verifier {
             Found::Several => Shown::Refused(Invalid::Ambiguous),
             Found::One(secret) if secret.is_empty() => Shown::Refused(Invalid::Malformed),
             Found::One(secret) if secret.len() > MAX_KEY => Shown::Refused(Invalid::TooLong),
-            Found::One(secret) => match self.table.load().find(&secret) {
+            Found::One(secret) => match self.table.find(&secret) {
                 Some(proof) => Shown::Proof(proof),
                 None => Shown::Refused(Invalid::UnknownKey),
             },
@@ -162,7 +162,12 @@ impl Table {
             if entry.sha256 == empty && entry.salt.is_empty() {
                 wrong("this is the hash of nothing; was the variable with the key unset?");
             }
-            let proof = Proof::new(scheme, "key", &entry.id, entry.scopes.clone(), &entry.attributes);
+            let credential = Credential::Key {
+                sha256: entry.sha256,
+                salt: entry.salt.clone(),
+            };
+            let scopes = entry.scopes.clone();
+            let proof = Proof::new(scheme, "key", &entry.id, scopes, &entry.attributes, credential);
             let duplicate = if entry.salt.is_empty() {
                 plain.insert(entry.sha256, proof).is_some()
             } else {
@@ -193,6 +198,17 @@ impl Table {
         } else {
             Err(problems)
         }
+    }
+
+    fn of_hash(&self, sha256: &[u8; 32], salt: &[u8]) -> Option<&Arc<Proof>> {
+        if salt.is_empty() {
+            return self.plain.get(sha256);
+        }
+        let entry = self
+            .salted
+            .iter()
+            .find(|entry| entry.sha256 == *sha256 && entry.salt == salt);
+        entry.map(|entry| &entry.proof)
     }
 
     fn find(&self, secret: &[u8]) -> Option<Arc<Proof>> {

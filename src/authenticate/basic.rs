@@ -2,16 +2,14 @@
 //!
 //! A check costs milliseconds and megabytes by design, so it runs on the blocking pool, at most one per core at a time,
 //! with a bounded queue in front, of which one address gets a part; what was right is remembered for a minute. An unknown user costs the same check as a
-//! known one. A reload forgets everything that was remembered.
+//! known one. What is remembered is forgotten with the users that it was checked against.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ahash::RandomState;
-use arc_swap::ArcSwap;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordVerifier};
 use base64::Engine;
@@ -22,8 +20,8 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
-use super::verifiers::{Commit, read_yaml};
-use super::{Authorization, Invalid, Proof, Shown, authorization, sha256};
+use super::verifiers::read_yaml;
+use super::{Authorization, Credential, Invalid, Proof, Shown, authorization, sha256};
 use crate::clock::Clock;
 use crate::config::{Problem, files};
 use crate::http::forwarded;
@@ -48,10 +46,16 @@ pub(super) struct Verifier {
     scheme: Arc<str>,
     path: PathBuf,
     clock: Clock,
-    users: Arc<ArcSwap<Users>>,
+    users: Arc<Users>,
     /// Of the process: a digest in the cache is worth nothing elsewhere.
     salt: [u8; 16],
-    remembered: Arc<Cache<[u8; 32], Remembered>>,
+    remembered: Cache<[u8; 32], Remembered>,
+    /// Shared with the verifiers of other readings of the file.
+    checks: Arc<Checks>,
+}
+
+/// The checks under way.
+struct Checks {
     cores: Arc<Semaphore>,
     queue: Queue,
 }
@@ -59,7 +63,6 @@ pub(super) struct Verifier {
 #[derive(Clone)]
 struct Remembered {
     proof: Arc<Proof>,
-    generation: u64,
     until: u64,
 }
 
@@ -67,12 +70,13 @@ struct Users {
     users: HashMap<String, User, RandomState>,
     /// Stands in for the hash of a user that does not exist: one of the file's own, so that it costs the same.
     stand_in: PasswordHash,
-    generation: u64,
     digest: [u8; 32],
 }
 
 struct User {
     hash: PasswordHash,
+    /// Of the hash as it is written.
+    digest: [u8; 32],
     proof: Arc<Proof>,
 }
 
@@ -86,30 +90,34 @@ impl Verifier {
             scheme: Arc::clone(scheme),
             path: path.to_owned(),
             clock: clock.clone(),
-            users: Arc::new(ArcSwap::from_pointee(users)),
+            users: Arc::new(users),
             salt,
-            remembered: Arc::new(Cache::new(MAX_REMEMBERED)),
-            cores: Arc::new(Semaphore::new(cores)),
-            queue: Queue::default(),
+            remembered: Cache::new(MAX_REMEMBERED),
+            checks: Arc::new(Checks {
+                cores: Arc::new(Semaphore::new(cores)),
+                queue: Queue::default(),
+            }),
         })
     }
 
-    pub(super) fn file(&self) -> &Path {
-        &self.path
+    /// The verifier of what the file holds by now, if that is something else.
+    pub(super) fn renewed(&self, key: &str) -> Result<Option<Self>, Vec<Problem>> {
+        let users = Users::load(&self.scheme, key, &self.path)?;
+        Ok((users.digest != self.users.digest).then(|| Self {
+            scheme: Arc::clone(&self.scheme),
+            path: self.path.clone(),
+            clock: self.clock.clone(),
+            users: Arc::new(users),
+            salt: self.salt,
+            remembered: Cache::new(MAX_REMEMBERED),
+            checks: Arc::clone(&self.checks),
+        }))
     }
 
-    pub(super) fn reload(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
-        let new = Users::load(&self.scheme, key, &self.path)?;
-        if new.digest == self.users.load().digest {
-            return Ok(None);
-        }
-        let users = Arc::clone(&self.users);
-        let remembered = Arc::clone(&self.remembered);
-        Ok(Some(Box::new(move || {
-            users.store(Arc::new(new));
-            // Entries of checks that are still under way carry the old generation and count for nothing.
-            remembered.clear();
-        })))
+    /// What a user whose password was right before proves here: nothing, if the password is another one.
+    pub(super) fn again(&self, name: &str, hash: &[u8; 32]) -> Option<Arc<Proof>> {
+        let user = self.users.users.get(name).filter(|user| user.digest == *hash)?;
+        Some(Arc::clone(&user.proof))
     }
 
     pub(super) async fn verify(&self, client: IpAddr, parts: &request::Parts) -> Shown {
@@ -119,22 +127,20 @@ impl Verifier {
             Err(reason) => return Shown::Refused(reason),
         };
         let digest = sha256(&[&self.salt, &credential]);
-        let users = self.users.load_full();
         let now = self.clock.unix_seconds();
         if let Some(known) = self.remembered.get(&digest)
-            && known.generation == users.generation
             && now < known.until
         {
             return Shown::Proof(known.proof);
         }
-        let Some(waiting) = self.queue.enter(client) else {
+        let Some(waiting) = self.checks.queue.enter(client) else {
             return Shown::Unknowable;
         };
-        let Ok(core) = Arc::clone(&self.cores).acquire_owned().await else {
+        let Ok(core) = Arc::clone(&self.checks.cores).acquire_owned().await else {
             return Shown::Unknowable;
         };
         drop(waiting);
-        let checking = Arc::clone(&users);
+        let checking = Arc::clone(&self.users);
         // The permit goes along: a caller that leaves does not end the check, so it must not free the core either.
         let checked = tokio::task::spawn_blocking(move || {
             let proof = checking.check(&credential);
@@ -145,7 +151,6 @@ impl Verifier {
             Ok(Some(proof)) => {
                 let remembered = Remembered {
                     proof: Arc::clone(&proof),
-                    generation: users.generation,
                     until: now.saturating_add(REMEMBERED_SECONDS),
                 };
                 self.remembered.insert(digest, remembered);
@@ -220,8 +225,6 @@ fn read(parts: &request::Parts) -> Result<Option<Zeroizing<Vec<u8>>>, Invalid> {
 
 impl Users {
     fn load(scheme: &Arc<str>, key: &str, path: &Path) -> Result<Self, Vec<Problem>> {
-        static GENERATION: AtomicU64 = AtomicU64::new(1);
-
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct RawFile {
@@ -275,8 +278,13 @@ impl Users {
             };
             stand_in.get_or_insert_with(|| hash.clone());
             let attributes = super::api_key::attributes(&raw.attributes, |cause| wrong("attributes", cause));
-            let proof = Proof::new(scheme, "basic", &raw.name, raw.scopes, &attributes);
-            if users.insert(raw.name, User { hash, proof }).is_some() {
+            let digest = sha256(&[raw.password_hash.as_bytes()]);
+            let credential = Credential::User {
+                name: Arc::from(raw.name.as_str()),
+                hash: digest,
+            };
+            let proof = Proof::new(scheme, "basic", &raw.name, raw.scopes, &attributes, credential);
+            if users.insert(raw.name, User { hash, digest, proof }).is_some() {
                 wrong("name", "the same name stands above");
             }
         }
@@ -285,7 +293,6 @@ impl Users {
             Some(stand_in) if problems.is_empty() => Ok(Self {
                 users,
                 stand_in,
-                generation: GENERATION.fetch_add(1, Ordering::Relaxed),
                 digest: sha256(&[text.as_bytes()]),
             }),
             Some(_) | None => Err(problems),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::pattern::matches;
-use super::{Invalid, Proof, Shown};
+use super::{Credential, Invalid, Proof, Shown};
 use crate::clock::Clock;
 use crate::config::CertificateRule;
 use crate::tls::{Peer, PeerCertificate};
@@ -30,16 +30,22 @@ impl Verifier {
     }
 
     pub(super) fn verify(&self, peer: &Peer) -> Shown {
-        let Some(certificate) = &peer.certificate else {
-            return Shown::Nothing;
-        };
+        match &peer.certificate {
+            Some(certificate) => self.check(certificate),
+            None => Shown::Nothing,
+        }
+    }
+
+    /// Whom a certificate names that the listener believes.
+    pub(super) fn check(&self, certificate: &Arc<PeerCertificate>) -> Shown {
         let now = i64::try_from(self.clock.unix_seconds()).unwrap_or(i64::MAX);
         if now > certificate.not_after {
             return Shown::Refused(Invalid::CertificateExpired);
         }
         match self.rules.iter().find_map(|rule| admit(rule, certificate)) {
             Some(name) if name.len() <= MAX_NAME => {
-                Shown::Proof(Proof::new(&self.scheme, "mtls", &name, Vec::new(), &[]))
+                let credential = Credential::Certificate(Arc::clone(certificate));
+                Shown::Proof(Proof::new(&self.scheme, "mtls", &name, Vec::new(), &[], credential))
             }
             Some(_) | None => Shown::Refused(Invalid::CertificateNotAllowed),
         }

@@ -73,6 +73,13 @@ impl Claims {
         }
     }
 
+    /// Those of its audiences that are expected.
+    pub(super) fn matched(&self, expected: &[String]) -> Vec<String> {
+        let given = self.0.get("aud").and_then(strings).unwrap_or_default();
+        let matched = expected.iter().filter(|expected| given.contains(&expected.as_str()));
+        matched.cloned().collect()
+    }
+
     /// Returns when the token expires, without the leeway.
     pub(super) fn times(&self, now: u64, leeway: u64) -> Result<u64, Invalid> {
         let expires = self.date("exp")?.ok_or(Invalid::MissingClaim)?;

@@ -24,7 +24,7 @@ use super::claims::Claims;
 use super::jwks::{self, KeySet};
 use super::remote::Remote;
 use super::verifiers::Commit;
-use super::{Authorization, Invalid, Proof, Shown, authorization, sha256};
+use super::{Authorization, Credential, Invalid, Proof, Shown, authorization, sha256};
 use crate::clock::Clock;
 use crate::config::{self, JwksSource, Problem, files};
 use crate::drain::Drain;
@@ -45,7 +45,7 @@ pub(super) struct Verifier {
     claims: Vec<String>,
     clock: Clock,
     keys: Arc<ArcSwapOption<KeySet>>,
-    source: Source,
+    source: Arc<Source>,
     verified: Cache<[u8; 32], Verified>,
 }
 
@@ -67,7 +67,15 @@ struct Verified {
 }
 
 impl Verifier {
-    pub(super) fn load(scheme: &Arc<str>, key: &str, jwt: &config::Jwt, clock: &Clock) -> Result<Self, Vec<Problem>> {
+    /// `before` is the verifier of an earlier configuration whose keys come from the same place: if that is a URL, they and
+    /// the job that fetches them are shared.
+    pub(super) fn load(
+        scheme: &Arc<str>,
+        key: &str,
+        jwt: &config::Jwt,
+        clock: &Clock,
+        before: Option<&Self>,
+    ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         if jwt.issuer.is_empty() || jwt.issuer.contains('#') {
             problems.push(Problem::new(
@@ -84,12 +92,12 @@ impl Verifier {
         if jwt.principal_claim.is_empty() {
             problems.push(Problem::new(format!("{key}.principal_claim"), "must name a claim"));
         }
-        let keys = Arc::new(ArcSwapOption::empty());
+        let mut keys = Arc::new(ArcSwapOption::empty());
         let source = match &jwt.keys {
             JwksSource::File(path) => match read_keys(key, path) {
                 Ok(set) => {
                     keys.store(Some(Arc::new(set)));
-                    Some(Source::File(path.clone()))
+                    Some(Arc::new(Source::File(path.clone())))
                 }
                 Err(problem) => {
                     problems.push(problem);
@@ -101,23 +109,26 @@ impl Verifier {
                 ca,
                 refresh,
                 cooldown,
-            } => {
-                let keys = Arc::clone(&keys);
-                match Remote::new(scheme, url, ca.as_deref(), *refresh, *cooldown, keys) {
+            } => match before {
+                Some(before) => {
+                    keys = Arc::clone(&before.keys);
+                    Some(Arc::clone(&before.source))
+                }
+                None => match Remote::new(scheme, url, ca.as_deref(), *refresh, *cooldown, Arc::clone(&keys)) {
                     Ok(remote) => {
                         let stop = CancellationToken::new();
-                        Some(Source::Url {
+                        Some(Arc::new(Source::Url {
                             remote: Arc::new(remote),
                             stop: stop.clone(),
                             _stop_with_me: stop.drop_guard(),
-                        })
+                        }))
                     }
                     Err(cause) => {
                         problems.push(Problem::new(format!("{key}.jwks_ca"), cause));
                         None
                     }
-                }
-            }
+                },
+            },
         };
         match source {
             Some(source) if problems.is_empty() => Ok(Self {
@@ -136,37 +147,55 @@ impl Verifier {
         }
     }
 
-    pub(super) fn file(&self) -> Option<&Path> {
-        match &self.source {
-            Source::File(path) => Some(path),
-            Source::Url { remote, .. } => remote.ca(),
+    /// The verifier of what the file holds by now, if that is something else. Keys at a URL renew themselves.
+    pub(super) fn renewed(&self, key: &str) -> Result<Option<Self>, Vec<Problem>> {
+        let Source::File(path) = &*self.source else {
+            return Ok(None);
+        };
+        let new = read_keys(key, path).map_err(|problem| vec![problem])?;
+        if self
+            .keys
+            .load()
+            .as_ref()
+            .is_some_and(|known| known.digest == new.digest)
+        {
+            return Ok(None);
         }
+        Ok(Some(Self {
+            scheme: Arc::clone(&self.scheme),
+            issuer: self.issuer.clone(),
+            audience: self.audience.clone(),
+            leeway: self.leeway,
+            principal_claim: self.principal_claim.clone(),
+            claims: self.claims.clone(),
+            clock: self.clock.clone(),
+            keys: Arc::new(ArcSwapOption::from_pointee(new)),
+            source: Arc::clone(&self.source),
+            verified: Cache::new(MAX_VERIFIED),
+        }))
     }
 
-    pub(super) fn reload(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
-        match &self.source {
-            Source::File(path) => {
-                let new = read_keys(key, path).map_err(|problem| vec![problem])?;
-                let known = self.keys.load_full();
-                if known.is_some_and(|known| known.digest == new.digest) {
-                    return Ok(None);
-                }
-                let keys = Arc::clone(&self.keys);
-                Ok(Some(Box::new(move || keys.store(Some(Arc::new(new))))))
-            }
-            Source::Url { remote, .. } => {
-                let trust = remote
-                    .changed_trust()
-                    .map_err(|cause| vec![Problem::new(format!("{key}.jwks_ca"), cause)])?;
-                let remote = Arc::clone(remote);
-                Ok(trust.map(|trust| Box::new(move || remote.trust(trust)) as Commit))
-            }
-        }
+    /// Takes what the CA file says by now about where the keys are fetched.
+    pub(super) fn trust_again(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
+        let Source::Url { remote, .. } = &*self.source else {
+            return Ok(None);
+        };
+        let trust = remote
+            .changed_trust()
+            .map_err(|cause| vec![Problem::new(format!("{key}.jwks_ca"), cause)])?;
+        let remote = Arc::clone(remote);
+        Ok(trust.map(|trust| Box::new(move || remote.trust(trust)) as Commit))
+    }
+
+    /// Whether a token that was good before is for this issuer and one of these audiences: more cannot be told without it.
+    pub(super) fn expects(&self, id: &str, audience: &[String]) -> bool {
+        let issuer = format!("jwt:{}", super::encode(&format!("{}#", self.issuer)));
+        id.starts_with(&issuer) && audience.iter().any(|audience| self.audience.contains(audience))
     }
 
     /// Starts the job that fetches the keys, if they stand at a URL.
     pub(super) fn start(&self, drain: &Drain) {
-        if let Source::Url { remote, stop, .. } = &self.source
+        if let Source::Url { remote, stop, .. } = &*self.source
             && remote.claim_start()
         {
             let (remote, stop) = (Arc::clone(remote), stop.clone());
@@ -203,7 +232,7 @@ impl Verifier {
             return Shown::Unknowable;
         };
         let mut checked = self.check(token, &shape, &keys, now);
-        if let (Err(reason), Source::Url { remote, .. }) = (&checked, &self.source)
+        if let (Err(reason), Source::Url { remote, .. }) = (&checked, &*self.source)
             && shape.may_be_newer_than_keys(*reason)
             && remote.newer_than(keys.generation).await
             && let Some(keys) = self.keys.load_full()
@@ -241,14 +270,15 @@ impl Verifier {
         let expires = claims.times(now, self.leeway)?;
         let name = claims.principal(&self.principal_claim)?;
         let name = format!("{}#{name}", self.issuer);
+        let scopes = claims.scopes()?;
+        let attributes = claims.attributes(&self.claims);
+        let credential = Credential::Token {
+            audience: claims.matched(&self.audience),
+            scopes: scopes.clone(),
+            attributes: attributes.clone(),
+        };
         Ok(Verified {
-            proof: Proof::new(
-                &self.scheme,
-                "jwt",
-                &name,
-                claims.scopes()?,
-                &claims.attributes(&self.claims),
-            ),
+            proof: Proof::new(&self.scheme, "jwt", &name, scopes, &attributes, credential),
             generation: keys.generation,
             expires,
         })

@@ -23,6 +23,7 @@ mod verifiers;
 mod tests;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
@@ -33,7 +34,9 @@ use crate::config::Attribute;
 pub use error::{Error, Invalid};
 pub use places::CredentialPlaces;
 pub use requirement::{Requirement, identify};
-pub use verifiers::{UnknownScheme, Verifiers};
+pub use verifiers::{Renewed, UnknownScheme, Verifiers};
+
+use crate::tls::PeerCertificate;
 
 /// The id of a caller that showed nothing where nothing is required.
 pub const ANONYMOUS: &str = "anonymous";
@@ -50,6 +53,45 @@ pub struct Principal {
     /// What is known of it beside its id, each as `name=value`, encoded like the id: of a token the claims that a policy
     /// asks for, of a key or a user what its entry says.
     pub attributes: Vec<Arc<str>>,
+    /// By what, one for each scheme: what can be asked again later without the secret.
+    evidence: Vec<Evidence>,
+}
+
+/// What one scheme found good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Evidence {
+    scheme: Arc<str>,
+    /// The id that it proved.
+    id: Arc<str>,
+    credential: Credential,
+}
+
+/// A credential as it is recognised in another configuration. Holds no secret.
+#[derive(Clone, PartialEq, Eq)]
+enum Credential {
+    /// As the key is stored.
+    Key { sha256: [u8; 32], salt: Vec<u8> },
+    /// `hash` is a digest of the stored hash.
+    User { name: Arc<str>, hash: [u8; 32] },
+    /// Tokens are not kept.
+    Token {
+        audience: Vec<String>,
+        scopes: Vec<String>,
+        attributes: Vec<Attribute>,
+    },
+    /// Whether its issuer is still believed, the listener knows.
+    Certificate(Arc<PeerCertificate>),
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key { .. } => "Key",
+            Self::User { .. } => "User",
+            Self::Token { .. } => "Token",
+            Self::Certificate(_) => "Certificate",
+        })
+    }
 }
 
 impl Principal {
@@ -58,6 +100,7 @@ impl Principal {
             id: Arc::from(ANONYMOUS),
             schemes: Vec::new(),
             attributes: Vec::new(),
+            evidence: Vec::new(),
         }
     }
 
@@ -85,15 +128,40 @@ struct Proof {
 
 impl Proof {
     /// `kind` is one of the prefixes that `Principal::id` documents; `name` and the attributes are encoded here.
-    fn new(scheme: &Arc<str>, kind: &str, name: &str, scopes: Vec<String>, attributes: &[Attribute]) -> Arc<Self> {
-        let id = format!("{kind}:{}", encode(name));
+    fn new(
+        scheme: &Arc<str>,
+        kind: &str,
+        name: &str,
+        scopes: Vec<String>,
+        attributes: &[Attribute],
+        credential: Credential,
+    ) -> Arc<Self> {
+        let id: Arc<str> = Arc::from(format!("{kind}:{}", encode(name)));
         Arc::new(Self {
             principal: Arc::new(Principal {
-                id: Arc::from(id),
+                id: Arc::clone(&id),
                 schemes: vec![Arc::clone(scheme)],
                 attributes: attributes.iter().map(Attribute::text).collect(),
+                evidence: vec![Evidence {
+                    scheme: Arc::clone(scheme),
+                    id,
+                    credential,
+                }],
             }),
             scopes,
+        })
+    }
+
+    /// The same again of something that cannot be shown again.
+    fn repeated(evidence: &Evidence, scopes: &[String], attributes: &[Attribute]) -> Arc<Self> {
+        Arc::new(Self {
+            principal: Arc::new(Principal {
+                id: Arc::clone(&evidence.id),
+                schemes: vec![Arc::clone(&evidence.scheme)],
+                attributes: attributes.iter().map(Attribute::text).collect(),
+                evidence: vec![evidence.clone()],
+            }),
+            scopes: scopes.to_vec(),
         })
     }
 

@@ -94,10 +94,6 @@ impl Remote {
         })
     }
 
-    pub(super) fn ca(&self) -> Option<&Path> {
-        self.ca.as_deref()
-    }
-
     /// What the CA file says now, if it says something new.
     pub(super) fn changed_trust(&self) -> Result<Option<Trust>, String> {
         if self.ca.is_none() {

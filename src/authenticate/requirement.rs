@@ -11,7 +11,7 @@ use std::sync::Arc;
 use http::{HeaderValue, request};
 
 use super::error::Challenges;
-use super::verifiers::Verifier;
+use super::verifiers::{Verifier, Verifiers};
 use super::{CredentialPlaces, Error, Invalid, Principal, Proof, Shown};
 use crate::a2a::security::Security;
 use crate::tls::Peer;
@@ -99,6 +99,26 @@ impl Requirement {
     /// Callers that show no credential are admitted.
     pub fn is_open(&self) -> bool {
         self.0.open
+    }
+
+    /// Who a caller that an earlier requirement admitted is to this one for the same credentials, if it admits the caller.
+    pub fn readmit(&self, principal: &Principal) -> Option<Arc<Principal>> {
+        let again = self.0.verifiers.iter().map(|verifier| Some(verifier.again(principal)));
+        let again: Vec<_> = again.collect();
+        let covered = self
+            .0
+            .alternatives
+            .iter()
+            .find(|alternative| alternative.covered(&again));
+        match covered.and_then(|alternative| alternative.proofs(&again)) {
+            Some(proofs) => Some(join(&proofs)),
+            None => self.0.refuse(&again).ok(),
+        }
+    }
+
+    /// Whether it would be resolved to the same: each of its verifiers stands in the others, too.
+    pub fn is_of(&self, verifiers: &Verifiers) -> bool {
+        self.0.verifiers.iter().all(|verifier| verifiers.have(verifier))
     }
 
     /// Where the credentials of all configured schemes stand, those that this requirement does not ask for included: a
@@ -289,6 +309,10 @@ fn join(proofs: &[&Arc<Proof>]) -> Arc<Principal> {
                 .iter()
                 .flat_map(|proof| proof.principal.attributes.iter().cloned()),
         ),
+        evidence: proofs
+            .iter()
+            .flat_map(|proof| proof.principal.evidence.iter().cloned())
+            .collect(),
     })
 }
 

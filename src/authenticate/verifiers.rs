@@ -1,11 +1,11 @@
-//! The verifiers of the configured schemes: made at start, reloaded as a whole.
+//! The verifiers of the configured schemes: made at start, made anew from another configuration or other files.
 //!
-//! A reload reads every file first and swaps only if all of them are valid, so a half-written file changes nothing. Each
-//! verifier swaps its own table; requirements that were resolved before see the new one with the next request.
+//! Verifiers do not change, but for keys that they fetch. Of the next ones, those that would be the same are the same, with
+//! what they remember. So a requirement that was resolved before goes on with what it was resolved to.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use http::{HeaderValue, header, request};
@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 
 use super::api_key::{self, Place};
 use super::requirement::Requirement;
-use super::{CredentialPlaces, Shown, basic, certificate, jwt};
+use super::{Credential, CredentialPlaces, Evidence, Invalid, Principal, Proof, Shown, basic, certificate, jwt};
 use crate::a2a::security::{SchemeName, Security};
 use crate::clock::Clock;
-use crate::config::{Problem, Scheme, SchemeKind};
+use crate::config::{JwksSource, Problem, Scheme, SchemeKind};
 use crate::drain::Drain;
 use crate::tls::Peer;
 
@@ -32,9 +32,10 @@ pub struct UnknownScheme {
     pub names: Vec<SchemeName>,
 }
 
-/// Cheap to clone.
-#[derive(Clone)]
+/// Cheap to clone. By default there is no scheme.
+#[derive(Clone, Default)]
 pub struct Verifiers {
+    pub(super) schemes: Arc<BTreeMap<SchemeName, Scheme>>,
     verifiers: Arc<BTreeMap<SchemeName, Arc<Verifier>>>,
     places: Arc<CredentialPlaces>,
 }
@@ -42,12 +43,47 @@ pub struct Verifiers {
 impl Verifiers {
     /// Blocking: reads the files that the schemes name. Keys at URLs are fetched after `start`.
     pub fn build(schemes: &BTreeMap<SchemeName, Scheme>, clock: &Clock) -> Result<Self, Vec<Problem>> {
+        Self::default().renewed(schemes, clock).map(Renewed::take)
+    }
+
+    /// The verifiers of another configuration, or of the same one and what its files hold by now. Nothing changes before
+    /// they are taken. Blocking.
+    pub fn renewed(&self, schemes: &BTreeMap<SchemeName, Scheme>, clock: &Clock) -> Result<Renewed, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut verifiers = BTreeMap::new();
+        let mut changed = Vec::new();
+        let mut commits = Vec::new();
         for (name, scheme) in schemes {
-            match Verifier::load(name, scheme, clock) {
+            let before = self.schemes.get(name).zip(self.verifiers.get(name));
+            let made = match before {
+                Some((known, verifier)) if known.kind == scheme.kind => verifier.renewed().map(|next| match next {
+                    Next::Same => Arc::clone(verifier),
+                    Next::Trusting(commit) => {
+                        changed.push(name.clone());
+                        commits.push(commit);
+                        Arc::clone(verifier)
+                    }
+                    Next::Other(other) => {
+                        changed.push(name.clone());
+                        Arc::new(other)
+                    }
+                }),
+                Some((known, verifier)) => {
+                    changed.push(name.clone());
+                    let before = Some((&known.kind, &**verifier));
+                    Verifier::load(name, scheme, clock, before).and_then(|verifier| {
+                        commits.extend(verifier.trust_again()?);
+                        Ok(Arc::new(verifier))
+                    })
+                }
+                None => {
+                    changed.push(name.clone());
+                    Verifier::load(name, scheme, clock, None).map(Arc::new)
+                }
+            };
+            match made {
                 Ok(verifier) => {
-                    verifiers.insert(name.clone(), Arc::new(verifier));
+                    verifiers.insert(name.clone(), verifier);
                 }
                 Err(found) => problems.extend(found),
             }
@@ -55,37 +91,34 @@ impl Verifiers {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let gone = self.schemes.keys().filter(|name| !schemes.contains_key(*name));
+        changed.extend(gone.cloned());
         let mut places = CredentialPlaces::default();
         for verifier in verifiers.values() {
             verifier.add_places(&mut places);
         }
-        Ok(Self {
-            verifiers: Arc::new(verifiers),
-            places: Arc::new(places),
+        Ok(Renewed {
+            verifiers: Self {
+                schemes: Arc::new(schemes.clone()),
+                verifiers: Arc::new(verifiers),
+                places: Arc::new(places),
+            },
+            changed,
+            commits,
         })
     }
 
-    /// Blocking: reads every file again. All of them valid, or everything stays as it was. Returns the schemes that have
-    /// changed.
-    pub fn reload(&self) -> Result<Vec<SchemeName>, Vec<Problem>> {
-        let mut problems = Vec::new();
-        let mut commits = Vec::new();
-        for (name, verifier) in &*self.verifiers {
-            match verifier.reload(&problem_key(name)) {
-                Ok(Some(commit)) => commits.push((name.clone(), commit)),
-                Ok(None) => {}
-                Err(found) => problems.extend(found),
-            }
-        }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        let mut changed = Vec::with_capacity(commits.len());
-        for (name, commit) in commits {
-            commit();
-            changed.push(name);
-        }
-        Ok(changed)
+    /// Whether every credential by which a caller was admitted before is good for these.
+    pub fn know_still(&self, principal: &Principal) -> bool {
+        principal.evidence.iter().all(|evidence| {
+            let verifier = self.verifiers.get(&*evidence.scheme);
+            verifier.is_some_and(|verifier| matches!(verifier.again(principal), Shown::Proof(_)))
+        })
+    }
+
+    pub(super) fn have(&self, verifier: &Arc<Verifier>) -> bool {
+        let known = self.verifiers.get(&*verifier.name);
+        known.is_some_and(|known| Arc::ptr_eq(known, verifier))
     }
 
     /// Starts the jobs that fetch key sets; they end with the drain, or with the last user of the verifiers. Once is enough.
@@ -114,24 +147,6 @@ impl Verifiers {
             .collect()
     }
 
-    /// Every file that `reload` reads.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let mut files: Vec<PathBuf> = self
-            .verifiers
-            .values()
-            .filter_map(|verifier| match &verifier.kind {
-                Kind::ApiKey(verifier) => verifier.file(),
-                Kind::Bearer(verifier) => verifier.file(),
-                Kind::Basic(verifier) => Some(verifier.file()),
-                Kind::Certificate(_) => None,
-            })
-            .map(Path::to_owned)
-            .collect();
-        files.sort();
-        files.dedup();
-        files
-    }
-
     /// Where the credentials of all configured schemes stand.
     pub fn places(&self) -> &CredentialPlaces {
         &self.places
@@ -141,6 +156,40 @@ impl Verifiers {
         Requirement::new(security, &self.places, |name| self.verifiers.get(name))
             .map_err(|names| UnknownScheme { names })
     }
+}
+
+/// The next verifiers, not yet in force.
+pub struct Renewed {
+    verifiers: Verifiers,
+    changed: Vec<SchemeName>,
+    /// What is trusted from then on where keys are fetched.
+    commits: Vec<Commit>,
+}
+
+impl Renewed {
+    pub fn verifiers(&self) -> &Verifiers {
+        &self.verifiers
+    }
+
+    /// The schemes that came, went or are verified by something else.
+    pub fn changed(&self) -> &[SchemeName] {
+        &self.changed
+    }
+
+    pub fn take(self) -> Verifiers {
+        for commit in self.commits {
+            commit();
+        }
+        self.verifiers
+    }
+}
+
+/// What becomes of a verifier whose files were read again.
+enum Next {
+    Same,
+    /// The same, once what it trusts is replaced.
+    Trusting(Commit),
+    Other(Verifier),
 }
 
 /// How one scheme is verified.
@@ -157,7 +206,13 @@ enum Kind {
 }
 
 impl Verifier {
-    fn load(name: &str, scheme: &Scheme, clock: &Clock) -> Result<Self, Vec<Problem>> {
+    /// `before` is what the scheme was.
+    fn load(
+        name: &str,
+        scheme: &Scheme,
+        clock: &Clock,
+        before: Option<(&SchemeKind, &Self)>,
+    ) -> Result<Self, Vec<Problem>> {
         let key = problem_key(name);
         let name: Arc<str> = Arc::from(name);
         let kind = match &scheme.kind {
@@ -170,7 +225,8 @@ impl Verifier {
                 Kind::ApiKey(api_key::Verifier::load(&name, &key, place, keys)?)
             }
             SchemeKind::Bearer { jwt, .. } | SchemeKind::OAuth2 { jwt, .. } | SchemeKind::OpenIdConnect { jwt, .. } => {
-                Kind::Bearer(Box::new(jwt::Verifier::load(&name, &key, jwt, clock)?))
+                let before = before.and_then(|(kind, verifier)| verifier.bearer_of(kind, &jwt.keys));
+                Kind::Bearer(Box::new(jwt::Verifier::load(&name, &key, jwt, clock, before)?))
             }
             SchemeKind::Basic { users_file } => {
                 Kind::Basic(Box::new(basic::Verifier::load(&name, &key, users_file, clock)?))
@@ -180,12 +236,78 @@ impl Verifier {
         Ok(Self { name, kind })
     }
 
-    fn reload(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
+    fn renewed(&self) -> Result<Next, Vec<Problem>> {
+        let key = problem_key(&self.name);
+        let other = match &self.kind {
+            Kind::ApiKey(verifier) => verifier.renewed(&key)?.map(Kind::ApiKey),
+            Kind::Basic(verifier) => verifier.renewed(&key)?.map(|other| Kind::Basic(Box::new(other))),
+            Kind::Certificate(_) => None,
+            Kind::Bearer(verifier) => match self.trust_again()? {
+                Some(commit) => return Ok(Next::Trusting(commit)),
+                None => verifier.renewed(&key)?.map(|other| Kind::Bearer(Box::new(other))),
+            },
+        };
+        Ok(other.map_or(Next::Same, |kind| {
+            Next::Other(Self {
+                name: Arc::clone(&self.name),
+                kind,
+            })
+        }))
+    }
+
+    /// What is to be trusted by now where keys are fetched, if that is something else.
+    fn trust_again(&self) -> Result<Option<Commit>, Vec<Problem>> {
         match &self.kind {
-            Kind::ApiKey(verifier) => verifier.reload(key),
-            Kind::Bearer(verifier) => verifier.reload(key),
-            Kind::Basic(verifier) => verifier.reload(key),
-            Kind::Certificate(_) => Ok(None),
+            Kind::Bearer(verifier) => verifier.trust_again(&problem_key(&self.name)),
+            Kind::ApiKey(_) | Kind::Basic(_) | Kind::Certificate(_) => Ok(None),
+        }
+    }
+
+    /// The verifier of tokens, if it was configured with these keys.
+    fn bearer_of(&self, configured: &SchemeKind, keys: &JwksSource) -> Option<&jwt::Verifier> {
+        let known = match configured {
+            SchemeKind::Bearer { jwt, .. } | SchemeKind::OAuth2 { jwt, .. } | SchemeKind::OpenIdConnect { jwt, .. } => {
+                &jwt.keys
+            }
+            SchemeKind::ApiKey { .. } | SchemeKind::Basic { .. } | SchemeKind::MutualTls { .. } => return None,
+        };
+        match &self.kind {
+            Kind::Bearer(verifier) => (known == keys).then_some(&**verifier),
+            Kind::ApiKey(_) | Kind::Basic(_) | Kind::Certificate(_) => None,
+        }
+    }
+
+    /// What a caller who proved itself to this scheme, perhaps in an earlier configuration, would show now.
+    pub(super) fn again(&self, principal: &Principal) -> Shown {
+        let of_this = |evidence: &&Evidence| *evidence.scheme == *self.name;
+        let Some(evidence) = principal.evidence.iter().find(of_this) else {
+            return Shown::Nothing;
+        };
+        let Evidence { id, credential, .. } = evidence;
+        let proof = match (&self.kind, credential) {
+            (Kind::ApiKey(verifier), Credential::Key { sha256, salt }) => verifier.again(sha256, salt),
+            (Kind::Basic(verifier), Credential::User { name, hash }) => verifier.again(name, hash),
+            (
+                Kind::Bearer(verifier),
+                Credential::Token {
+                    audience,
+                    scopes,
+                    attributes,
+                },
+            ) => {
+                let expected = verifier.expects(id, audience);
+                expected.then(|| Proof::repeated(evidence, scopes, attributes))
+            }
+            (Kind::Certificate(verifier), Credential::Certificate(certificate)) => match verifier.check(certificate) {
+                Shown::Proof(proof) => Some(proof),
+                Shown::Nothing | Shown::Refused(_) | Shown::Unknowable => None,
+            },
+            (Kind::ApiKey(_) | Kind::Basic(_) | Kind::Bearer(_) | Kind::Certificate(_), _) => None,
+        };
+        // A key that names somebody else by now proves nothing for whom it named.
+        match proof {
+            Some(proof) if proof.principal.id == *id => Shown::Proof(proof),
+            Some(_) | None => Shown::Refused(Invalid::UnknownKey),
         }
     }
 

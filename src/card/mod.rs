@@ -3,7 +3,7 @@
 //! One store an agent. It holds either nothing yet, or the origin card with what is published from it, or the reason why
 //! the agent may not be served. A card that cannot be fetched or is no card changes nothing: the last good one stays. A card
 //! that was fetched and cannot be trusted takes the agent out of service, because what it demands of callers is not known
-//! any more. Knows nothing of how cards are fetched (`Source`) and of what is enforced (the `decide` of `refresh_loop`).
+//! any more. Knows nothing of how cards are fetched (`Source`) and of what is enforced (`Keeper`).
 
 mod places;
 mod refresh;
@@ -20,7 +20,7 @@ use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeForm
 use crate::config::{ApiKeyPlace, Scheme, SchemeKind};
 
 pub use places::{Place, places};
-pub use refresh::{FetchError, OutOfService, Source, refresh_loop};
+pub use refresh::{FetchError, Keeper, OutOfService, Source, refresh_loop};
 pub use serve::{Published, serve};
 
 /// What is known of an agent's card. The texts name upstream addresses: for the log and the admin listener only.
@@ -85,7 +85,7 @@ impl CardStore {
         }
     }
 
-    /// Publishes a card. Also carries one over from the store of an earlier configuration.
+    /// Publishes a card.
     pub fn accept(&self, place: &str, origin: OriginCard, publication: Publication) {
         let card = publish(&origin, &publication);
         let published = Published::new(card.bytes, self.max_age);

@@ -3,7 +3,7 @@
 //! SDKs disagree on whether the well-known path is appended to the agent's base path or stands at the root of the host, so
 //! both are tried, the longer one first: at the root of a shared host stands somebody else's card.
 
-use crate::config::Endpoint;
+use crate::config::{Endpoint, shown_url};
 
 /// The path since 0.3, and the one before; some servers of 0.3 answer both.
 const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
@@ -13,6 +13,13 @@ const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/age
 pub struct Place {
     /// Tried in order for as long as the server answers that there is no card.
     pub urls: Vec<String>,
+}
+
+impl Place {
+    /// Whether this is where a card was found, as people may see it.
+    pub fn shows(&self, place: &str) -> bool {
+        self.urls.iter().any(|url| shown_url(url) == place)
+    }
 }
 
 /// `configured` is `card.url`: then nothing else is asked.

@@ -1,14 +1,15 @@
 //! Fetches the card of an agent, again and again.
 //!
 //! Servers are asked in the order of the configuration; the first that has a card wins. While there is none, attempts follow
-//! each other with growing pauses; the same pauses, where shorter than the refresh interval, follow a failed refresh. Runs
-//! until it is dropped; dropping it at any point leaves the store consistent.
+//! each other with growing pauses; the same pauses, where shorter than the refresh interval, follow a failed refresh. Whoever
+//! keeps the cards can ask for one at once. Runs until it is dropped; dropping it at any point leaves the store consistent.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::{CardStore, Place};
 use crate::a2a::card::{CardError, OriginCard, Publication, read};
@@ -45,50 +46,67 @@ impl From<CardError> for OutOfService {
     }
 }
 
-/// `decide` says for each card that was read what is served and enforced.
-pub async fn refresh_loop<S, D>(store: Arc<CardStore>, source: S, places: Vec<Place>, interval: Duration, decide: D)
-where
+/// Who keeps the cards that are fetched.
+pub trait Keeper {
+    fn store(&self) -> &CardStore;
+
+    /// What is served and enforced with this card.
+    fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService>;
+
+    /// Whether it left the card in service.
+    fn keep(&self, place: &str, origin: OriginCard) -> bool {
+        match self.decide(&origin) {
+            Ok(publication) => {
+                self.store().accept(place, origin, publication);
+                true
+            }
+            Err(OutOfService(reason)) => {
+                self.store().refuse(&reason);
+                false
+            }
+        }
+    }
+}
+
+/// `keeper` is asked after each attempt, because it may be another one by then; `at_once` ends a pause.
+pub async fn refresh_loop<S, K>(
+    source: S,
+    places: Vec<Place>,
+    interval: Duration,
+    at_once: Arc<Notify>,
+    keeper: impl Fn() -> Arc<K> + Sync,
+) where
     S: Source + Sync,
-    D: Fn(&OriginCard) -> Result<Publication, OutOfService> + Sync,
+    K: Keeper + Send + Sync,
 {
     let interval = interval.max(FIRST_PAUSE);
     let mut failures = 0_u32;
     loop {
-        let pause = if refresh(&store, &source, &places, &decide).await {
+        let found = find(&source, &places).await;
+        let pause = if kept(found, &*keeper()) {
             failures = 0;
             interval
         } else {
             failures = failures.saturating_add(1);
             pause_after(failures).min(interval)
         };
-        tokio::time::sleep(jittered(pause, fastrand::f64())).await;
+        tokio::select! {
+            () = tokio::time::sleep(jittered(pause, fastrand::f64())) => {}
+            () = at_once.notified() => failures = 0,
+        }
     }
 }
 
-/// One attempt; whether it left a fresh card in service.
-async fn refresh<S, D>(store: &CardStore, source: &S, places: &[Place], decide: &D) -> bool
-where
-    S: Source,
-    D: Fn(&OriginCard) -> Result<Publication, OutOfService>,
-{
-    let (place, origin) = match find(source, places).await {
-        Ok(found) => found,
+/// Whether it left a fresh card in service.
+fn kept(found: Result<(String, OriginCard), Missed>, keeper: &impl Keeper) -> bool {
+    match found {
+        Ok((place, origin)) => keeper.keep(&place, origin),
         Err(Missed::NoCard(errors)) => {
-            store.fail(&errors);
-            return false;
+            keeper.store().fail(&errors);
+            false
         }
         Err(Missed::Untrusted(reason)) => {
-            store.refuse(&reason);
-            return false;
-        }
-    };
-    match decide(&origin) {
-        Ok(publication) => {
-            store.accept(&place, origin, publication);
-            true
-        }
-        Err(OutOfService(reason)) => {
-            store.refuse(&reason);
+            keeper.store().refuse(&reason);
             false
         }
     }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{Method, Request, StatusCode};
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio::time::{Instant, advance};
 
 use super::refresh::{jittered, pause_after};
@@ -185,21 +186,27 @@ fn card(name: &str) -> String {
 }
 
 /// Serves what is offered; a card named "locked" demands what nobody can verify.
-fn decide(origin: &OriginCard) -> Result<Publication, OutOfService> {
-    if origin.name() == Some("locked") {
-        return Err(OutOfService("no verifier for scheme `corp`".to_owned()));
+impl Keeper for CardStore {
+    fn store(&self) -> &CardStore {
+        self
     }
-    Ok(Publication {
-        public_url: "https://agents.example.com/maps".to_owned(),
-        served: vec![Generation::V0_3],
-        enforced: origin.security.clone()?,
-        schemes: std::collections::BTreeMap::new(),
-        streaming: true,
-        push: true,
-        extended: true,
-        upstream: Vec::new(),
-        overrides: serde_json::Map::new(),
-    })
+
+    fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService> {
+        if origin.name() == Some("locked") {
+            return Err(OutOfService("no verifier for scheme `corp`".to_owned()));
+        }
+        Ok(Publication {
+            public_url: "https://agents.example.com/maps".to_owned(),
+            served: vec![Generation::V0_3],
+            enforced: origin.security.clone()?,
+            schemes: std::collections::BTreeMap::new(),
+            streaming: true,
+            push: true,
+            extended: true,
+            upstream: Vec::new(),
+            overrides: serde_json::Map::new(),
+        })
+    }
 }
 
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -208,6 +215,7 @@ const INTERVAL: Duration = Duration::from_secs(600);
 struct Bench {
     store: Arc<CardStore>,
     script: Script,
+    at_once: Arc<Notify>,
     refreshing: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -218,10 +226,14 @@ impl Bench {
         let places = places.iter().map(|urls| Place {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
         });
-        let refreshing = refresh_loop(Arc::clone(&store), script.clone(), places.collect(), INTERVAL, decide);
+        let at_once = Arc::new(Notify::new());
+        let keeper = Arc::clone(&store);
+        let keeper = move || Arc::clone(&keeper);
+        let refreshing = refresh_loop(script.clone(), places.collect(), INTERVAL, Arc::clone(&at_once), keeper);
         Self {
             store,
             script,
+            at_once,
             refreshing: Box::pin(refreshing),
         }
     }

@@ -15,6 +15,7 @@ mod overlay;
 mod places;
 mod raw;
 mod redact;
+mod running;
 mod schema;
 mod secret;
 mod shape;

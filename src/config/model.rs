@@ -34,7 +34,7 @@ pub struct Config {
     pub places: Places,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
     pub name: String,
     pub address: SocketAddr,
@@ -43,7 +43,7 @@ pub struct Listener {
     pub trusted_proxies: Vec<IpNet>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListenerTls {
     /// At least one; chosen by SNI, the first serves unknown or absent names.
     pub certificates: Vec<CertificateFiles>,
@@ -73,12 +73,12 @@ pub enum TlsVersion {
     Tls13,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Admin {
     pub address: SocketAddr,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct State {
     pub store: Store,
     /// Most task records kept; finished tasks go first, then the longest unseen.
@@ -87,7 +87,7 @@ pub struct State {
     pub retention: Duration,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Store {
     Memory,
     /// Journal in this folder; written before the answer leaves, synced to disk at this interval.
@@ -98,7 +98,7 @@ pub enum Store {
 }
 
 /// Tokens of lists that are gathered from several endpoints.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PageTokens {
     /// The first makes tokens, all of them read; none: one is made.
     pub keys: Vec<Secret<String>>,
@@ -106,7 +106,7 @@ pub struct PageTokens {
 }
 
 /// Bounds on what a caller can make the gateway hold (`hardening`: every one has a metric).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     pub tls_handshake: Duration,
     /// From accept, or from the end of the last answer on an HTTP/1.1 connection that has begun a request. Over HTTP/2 from
@@ -134,13 +134,13 @@ pub struct Limits {
 }
 
 /// How a scheme that cards publish is verified.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scheme {
     pub description: Option<String>,
     pub kind: SchemeKind,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SchemeKind {
     ApiKey {
         place: ApiKeyPlace,
@@ -188,7 +188,7 @@ pub enum ApiKeyPlace {
 }
 
 /// API keys, only as hashes (`sha256:<64 hex digits>` or `sha256:<salt>:<hex>`, see `config/README.md`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum KeySource {
     File(PathBuf),
     /// Given in the configuration itself (also what `demo` and tests use).
@@ -228,7 +228,7 @@ impl Attribute {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Jwt {
     pub issuer: String,
     /// Any of these must be in `aud`.
@@ -242,7 +242,7 @@ pub struct Jwt {
     pub claims: Vec<String>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum JwksSource {
     File(PathBuf),
     Url {
@@ -264,7 +264,7 @@ pub enum CertificateRule {
     Subject(String),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
     pub name: String,
     pub route: AgentRoute,
@@ -331,7 +331,7 @@ pub enum AgentRoute {
     Host(String),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Upstream {
     /// `None`: from the agent's own card.
     pub generation: Option<Generation>,
@@ -361,7 +361,7 @@ pub struct Upstream {
 }
 
 /// How a task without a record is looked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     pub timeout: Duration,
     /// Most at once.
@@ -388,7 +388,7 @@ pub enum UpstreamHttp {
     Http2,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpstreamTls {
     /// Instead of the system's roots.
     pub ca: Option<PathBuf>,
@@ -398,7 +398,7 @@ pub struct UpstreamTls {
 }
 
 /// What the agent is shown instead of the caller's credential.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum UpstreamCredential {
     Header {
         name: http::HeaderName,
@@ -411,7 +411,7 @@ pub enum UpstreamCredential {
     },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Card {
     /// Where to fetch the card; `None`: `/.well-known/agent-card.json` under each endpoint's base, then the old path.
     pub url: Option<String>,
@@ -423,7 +423,7 @@ pub struct Card {
     pub overrides: serde_json::Map<String, serde_json::Value>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RateLimit {
     /// The name in the `RateLimit-Policy` header.
     pub name: String,
@@ -455,7 +455,7 @@ pub enum LimitBound {
     OpenStreams(u32),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     pub format: LogFormat,
     /// A `tracing` filter directive, e.g. `info`.

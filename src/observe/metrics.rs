@@ -24,6 +24,8 @@ pub const CONNECTIONS_ENDED: &str = "a2a_gateway_connections_ended_total";
 pub const TLS_FAILURES: &str = "a2a_gateway_tls_handshake_failures_total";
 pub const CERTIFICATE_EXPIRY: &str = "a2a_gateway_certificate_expiry_timestamp_seconds";
 pub const RELOADS: &str = "a2a_gateway_reloads_total";
+pub const CONFIG_APPLIED: &str = "a2a_gateway_config_applied_timestamp_seconds";
+pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
 pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
 pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
@@ -69,7 +71,18 @@ pub const HELP: &[(&str, &str)] = &[
         CERTIFICATE_EXPIRY,
         "When the listener's certificate that expires first does, in seconds since 1970.",
     ),
-    (RELOADS, "Reloads of certificates and keys, by result."),
+    (
+        RELOADS,
+        "Reloads of the configuration and of the files that it names, by result.",
+    ),
+    (
+        CONFIG_APPLIED,
+        "When the configuration in force was read and found good last, in seconds since 1970.",
+    ),
+    (
+        STREAMS_REVOKED,
+        "Open event streams ended because a new configuration does not permit them, by reason.",
+    ),
     (
         AGENT_READY,
         "1 when the agent's card and security requirement are known.",
@@ -127,6 +140,8 @@ pub struct Metrics {
     pub tls_failures: IntCounterVec,
     pub certificate_expiry: GaugeVec,
     pub reloads: IntCounterVec,
+    pub config_applied: Gauge,
+    pub streams_revoked: IntCounterVec,
     agent_ready: IntGaugeVec,
     upstream_connections: IntCounterVec,
     upstream_failures: IntCounterVec,
@@ -174,6 +189,8 @@ impl Metrics {
             tls_failures: make.counters(TLS_FAILURES, &["listener", "reason"])?,
             certificate_expiry: make.gauges_f64(CERTIFICATE_EXPIRY, &["listener"])?,
             reloads: make.counters(RELOADS, &["result"])?,
+            config_applied: make.gauges_f64(CONFIG_APPLIED, &[])?.with_label_values::<&str>(&[]),
+            streams_revoked: make.counters(STREAMS_REVOKED, &["reason"])?,
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,
             upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,
             upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
@@ -209,6 +226,31 @@ impl Metrics {
         })
     }
 
+    /// The agent is not configured any more: there is nothing to say about its readiness.
+    pub fn agent_gone(&self, name: &str) {
+        // An error says that nothing was ever said.
+        let _unknown = self.agent_ready.remove_label_values(&[name]);
+    }
+
+    /// The agent was built for a configuration that was refused.
+    pub fn agent_refused(&self, name: &str) {
+        self.agent_gone(name);
+        let agent = &[name];
+        let _unknown = [
+            self.first_event.remove_label_values(agent),
+            self.open_streams.remove_label_values(agent),
+            self.stream_events.remove_label_values(agent),
+            self.upstream_connections.remove_label_values(agent),
+            self.upstream_retries.remove_label_values(agent),
+            self.owner_conflicts.remove_label_values(agent),
+        ];
+    }
+
+    /// The listener is gone, or has no certificates any more.
+    pub fn no_certificates(&self, listener: &str) {
+        let _unknown = self.certificate_expiry.remove_label_values(&[listener]);
+    }
+
     pub fn rejected(&self, reason: Reason) {
         if let Some(counter) = self.rejects.get(reason as usize) {
             counter.inc();
@@ -222,7 +264,7 @@ impl Metrics {
 }
 
 const OPERATIONS: usize = Operation::ALL.len() + 1;
-const OUTCOMES: usize = 6 + Reason::ALL.len();
+const OUTCOMES: usize = 7 + Reason::ALL.len();
 
 /// The handles of one agent.
 pub struct AgentMetrics {
@@ -288,7 +330,8 @@ fn outcome_index(outcome: Outcome) -> usize {
         Outcome::DownstreamGone => 3,
         Outcome::StreamBroken => 4,
         Outcome::Drained => 5,
-        Outcome::Rejected(reason) => 6 + reason as usize,
+        Outcome::Revoked => 6,
+        Outcome::Rejected(reason) => 7 + reason as usize,
     }
 }
 

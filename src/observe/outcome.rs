@@ -115,6 +115,8 @@ pub enum Outcome {
     StreamBroken,
     /// The stream was ended at the drain deadline.
     Drained,
+    /// The stream was ended because a new configuration does not permit it.
+    Revoked,
     /// The gateway answered by itself.
     Rejected(Reason),
 }
@@ -128,6 +130,7 @@ impl Outcome {
             Self::DownstreamGone => "downstream_gone",
             Self::StreamBroken => "stream_broken",
             Self::Drained => "drained",
+            Self::Revoked => "revoked",
             Self::Rejected(reason) => reason.as_str(),
         }
     }

@@ -5,6 +5,7 @@ pub mod answered;
 pub mod body;
 pub mod learn;
 pub mod reject;
+pub mod standing;
 pub mod stream;
 #[cfg(test)]
 mod tests;

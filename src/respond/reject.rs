@@ -72,6 +72,13 @@ impl Reject {
         self.with_id(call.id.clone())
     }
 
+    /// The value for `WWW-Authenticate`.
+    pub fn challenging(mut self, challenge: &'static str) -> Self {
+        let challenge = HeaderValue::from_static(challenge);
+        self.more.headers.append(header::WWW_AUTHENTICATE, challenge);
+        self
+    }
+
     pub fn allowing(mut self, methods: &'static str) -> Self {
         self.more
             .headers

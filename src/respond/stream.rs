@@ -5,26 +5,25 @@
 //! came; what is ready at once goes on as one chunk.
 //!
 //! The end is as clean as the agent's: a connection that breaks, a stream that stops inside an event, silence past the
-//! idle timeout and the drain deadline all end as `Broken`. A caller who leaves drops this, and with it the agent's
+//! idle timeout, the drain deadline and a permission that holds no more (`standing`) all end as `Broken`. A caller who leaves drops this, and with it the agent's
 //! stream; the task goes on (A2A 1.0 §3.1.6).
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
-use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::learn::{self, Learner};
+use super::standing::{Leave, Touched};
 use crate::a2a::sse::{Content, Scanner};
 use crate::a2a::{Call, Operation, RpcId, json, jsonrpc};
 use crate::affinity::Reservation;
 use crate::balance::Selected;
-use crate::drain::Drain;
 use crate::observe::{Outcome, Record};
 use crate::upstream::Lease;
 
@@ -55,7 +54,7 @@ pub struct EventStream {
     /// The caller's connection took bytes and may not have sent them yet.
     unsent: bool,
     idle: Option<Idle>,
-    deadline: Pin<Box<WaitForCancellationFutureOwned>>,
+    leave: Pin<Box<Leave>>,
 }
 
 struct Idle {
@@ -63,11 +62,11 @@ struct Idle {
     sleep: Pin<Box<Sleep>>,
 }
 
-pub struct Settings<'a> {
+pub struct Settings {
     pub event_bytes: usize,
     pub idle: Option<Duration>,
     pub limits: json::Limits,
-    pub drain: &'a Drain,
+    pub leave: Leave,
 }
 
 impl EventStream {
@@ -78,7 +77,7 @@ impl EventStream {
         call: &Call,
         learner: Learner,
         reservation: Option<Reservation>,
-        settings: &Settings<'_>,
+        settings: Settings,
     ) -> Self {
         Self {
             body,
@@ -102,7 +101,7 @@ impl EventStream {
                 most,
                 sleep: Box::pin(tokio::time::sleep(most)),
             }),
-            deadline: Box::pin(settings.drain.deadline_owned()),
+            leave: Box::pin(settings.leave),
         }
     }
 
@@ -142,6 +141,10 @@ impl EventStream {
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Option<Result<Bytes, Outcome>>> {
+        // A stream that always has more would not come to ask below.
+        if self.ended.is_none() && self.leave.is_outdated() {
+            let _asked = self.poll_leave(cx, record);
+        }
         let mut ready = Burst::default();
         while self.ended.is_none() && ready.size < BURST_BYTES {
             match Pin::new(&mut self.body).poll_frame(cx) {
@@ -173,8 +176,8 @@ impl EventStream {
             }
             None => {}
         }
-        if self.deadline.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(Outcome::Drained)));
+        if let Poll::Ready(outcome) = self.poll_leave(cx, record) {
+            return Poll::Ready(Some(Err(outcome)));
         }
         if let Some(idle) = &mut self.idle
             && idle.sleep.as_mut().poll(cx).is_ready()
@@ -186,6 +189,20 @@ impl EventStream {
             return Poll::Ready(Some(Err(Outcome::StreamBroken)));
         }
         Poll::Pending
+    }
+
+    /// Whether the caller has to go, with the connection to the agent.
+    fn poll_leave(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Outcome> {
+        let touched = Touched {
+            operation: self.operation,
+            task: record.task.as_ref(),
+        };
+        let leave = self.leave.as_mut();
+        let (outcome, detail) = ready!(leave.poll(&self.learner.metrics.name, touched, cx));
+        record.detail = detail.or(record.detail);
+        self.ended = Some(Err(outcome));
+        self.lease = None;
+        Poll::Ready(outcome)
     }
 
     fn end(&mut self) {

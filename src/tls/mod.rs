@@ -21,6 +21,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 pub use peer::Unreadable;
 pub use server::{Acceptor, Error, Protocol, TlsStream};
+pub use trust::Chain;
 pub use watch::FileWatch;
 
 /// What is known of the other end of a downstream connection.
@@ -32,6 +33,8 @@ pub struct Peer {
     pub secure: bool,
     /// The verified client certificate, if one was shown.
     pub certificate: Option<std::sync::Arc<PeerCertificate>>,
+    /// What it was verified from; present with the certificate.
+    pub chain: Option<std::sync::Arc<Chain>>,
 }
 
 /// The names in a verified client certificate. The principal comes from these, never from the common name.

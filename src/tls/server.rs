@@ -1,6 +1,6 @@
 //! The handshake of a listener: an accepted stream becomes a `TlsStream` and its `Peer`.
 //!
-//! What an acceptor loaded is one value, replaced whole by `reload` or not at all; a handshake under way keeps what it
+//! What an acceptor loaded does not change: files that hold something else make another acceptor. A handshake under way keeps what it
 //! began with. Resuming a session does not verify the client certificate again, so every load has ticket keys and a
 //! session store of its own: no session outlives a change of certificates, CAs or revocation lists, and none crosses
 //! listeners. Connections that are open at a reload stay open.
@@ -10,11 +10,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use aws_lc_rs::digest;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
@@ -28,7 +27,7 @@ use zeroize::Zeroizing;
 
 use super::certificates::{Blame, ByName, Pair, load_pair};
 use super::peer::Unreadable;
-use super::trust::Bundle;
+use super::trust::{Bundle, Chain, Trust};
 use super::{Expiry, ExpiryKind, Peer, PeerCertificate, chain_of, provider};
 use crate::clock::Clock;
 use crate::config::{ClientCertificates, ListenerTls, Problem, TlsVersion, files};
@@ -68,14 +67,13 @@ pub struct Acceptor {
     tls: ListenerTls,
     key_prefix: String,
     clock: Clock,
-    loaded: ArcSwap<Loaded>,
-    /// One reload at a time: of two that overlap, the one that read last must win.
-    reloading: Mutex<()>,
+    loaded: Loaded,
 }
 
 /// All that one reading of the files gave.
 struct Loaded {
     config: Arc<ServerConfig>,
+    trust: Trust,
     expires: Vec<Expiry>,
     digest: [u8; 32],
 }
@@ -94,38 +92,34 @@ impl Acceptor {
             tls: tls.clone(),
             key_prefix: key_prefix.to_owned(),
             clock,
-            loaded: ArcSwap::from_pointee(loaded),
-            reloading: Mutex::new(()),
+            loaded,
         })
     }
 
-    /// Reads all files again and takes them if they are good as a whole; otherwise what was loaded stays. Tells whether
-    /// anything was different. Blocking.
-    pub fn reload(&self) -> Result<bool, Vec<Problem>> {
-        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let (files, problems) = Files::read(&self.tls, &self.key_prefix);
-        if problems.is_empty() && files.digest() == self.loaded.load().digest {
-            return Ok(false);
+    /// The acceptor of the same listener by what its configuration and its files are now: `None` if that is what this one
+    /// has loaded. Blocking.
+    pub fn renewed(&self, tls: &ListenerTls, key_prefix: &str) -> Result<Option<Self>, Vec<Problem>> {
+        let (files, problems) = Files::read(tls, key_prefix);
+        if problems.is_empty() && *tls == self.tls && files.digest() == self.loaded.digest {
+            return Ok(None);
         }
-        let loaded = load(&self.tls, &self.key_prefix, &self.clock, &files, problems)?;
-        self.loaded.store(Arc::new(loaded));
-        Ok(true)
+        Ok(Some(Self {
+            loaded: load(tls, key_prefix, &self.clock, &files, problems)?,
+            tls: tls.clone(),
+            key_prefix: key_prefix.to_owned(),
+            clock: self.clock.clone(),
+        }))
     }
 
-    /// The files that an acceptor of `tls` reads.
-    pub fn files(tls: &ListenerTls) -> Vec<PathBuf> {
-        let trust = trusted(tls);
-        let pairs = tls.certificates.iter();
-        pairs
-            .flat_map(|pair| [pair.certificate.clone(), pair.private_key.clone()])
-            .chain(trust.iter().flat_map(|(ca, _)| ca.map(Path::to_owned)))
-            .chain(trust.iter().flat_map(|(_, lists)| lists.iter().cloned()))
-            .collect()
+    /// Whether the client certificate of an open connection, perhaps accepted by an earlier acceptor, is good for this one.
+    pub fn trusts(&self, chain: &Chain) -> bool {
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(self.clock.unix_seconds()));
+        self.loaded.trust.accepts(chain, now)
     }
 
     /// When what is loaded stops being good, certificates first.
     pub fn expires_at(&self) -> Vec<Expiry> {
-        self.loaded.load().expires.clone()
+        self.loaded.expires.clone()
     }
 
     /// Makes the handshake on `stream`, in at most `deadline`.
@@ -138,7 +132,7 @@ impl Acceptor {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.loaded.load().config));
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.loaded.config));
         let stream = tokio::time::timeout(deadline, acceptor.accept(stream))
             .await
             .map_err(|_| Error::Timeout(deadline))?
@@ -147,9 +141,19 @@ impl Acceptor {
         let peer = Peer {
             address: peer,
             secure: true,
+            chain: certificate
+                .is_some()
+                .then(|| self.chain(&stream))
+                .flatten()
+                .map(Arc::new),
             certificate: certificate.map(Arc::new),
         };
         Ok((TlsStream { inner: stream }, peer))
+    }
+
+    fn chain<S>(&self, stream: &tokio_rustls::server::TlsStream<S>) -> Option<Chain> {
+        let (_, connection) = stream.get_ref();
+        self.loaded.trust.chain(connection.peer_certificates()?)
     }
 
     /// The verified certificate: from the handshake, or from the one that a resumed session began with.
@@ -310,8 +314,8 @@ fn load(
         ));
     }
 
-    let verifier = match trusted(tls) {
-        None => Some(WebPkiClientVerifier::no_client_auth()),
+    let clients = match trusted(tls) {
+        None => None,
         Some(_) => client_verifier(tls, key_prefix, files, &mut expires, &mut problems),
     };
 
@@ -319,9 +323,10 @@ fn load(
         TlsVersion::Tls12 => &[&rustls::version::TLS13, &rustls::version::TLS12],
         TlsVersion::Tls13 => &[&rustls::version::TLS13],
     };
-    let (Some((first, others)), Some(verifier), true) = (pairs.split_first(), verifier, problems.is_empty()) else {
+    let (Some((first, others)), true) = (pairs.split_first(), problems.is_empty()) else {
         return Err(problems);
     };
+    let verifier = clients.clone().unwrap_or_else(WebPkiClientVerifier::no_client_auth);
     let internal = |error: rustls::Error| vec![Problem::new(key_prefix, chain_of(&error))];
     let mut config = ServerConfig::builder_with_details(provider, Arc::new(Time(clock.clone())))
         .with_protocol_versions(versions)
@@ -335,6 +340,7 @@ fn load(
     config.max_early_data_size = 0;
     Ok(Loaded {
         config: Arc::new(config),
+        trust: Trust::new(clients),
         expires,
         digest: files.digest(),
     })

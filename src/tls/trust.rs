@@ -5,18 +5,78 @@
 //! whose status no list tells, or whose list is past its next update, is refused (RFC 5280 §6.3.3).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustls::RootCertStore;
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use x509_parser::asn1_rs::{Any, BitString, FromDer as _, Tag};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::time::ASN1Time;
 
 use super::certificates::{broken_pem, parse_chain};
+
+/// The certificates that a client showed, kept to be verified again once something else is trusted.
+#[derive(Debug)]
+pub struct Chain {
+    leaf: CertificateDer<'static>,
+    others: Vec<CertificateDer<'static>>,
+    /// The last trust that accepted it.
+    accepted: AtomicU64,
+    /// The last trust that did not.
+    refused: AtomicU64,
+}
+
+/// Who verifies the clients of a listener, as it was loaded once.
+#[derive(Debug)]
+pub(super) struct Trust {
+    /// Distinguishes every trust of the process; never 0.
+    id: u64,
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Trust {
+    /// Without a verifier no client certificate is believed.
+    pub(super) fn new(verifier: Option<Arc<dyn ClientCertVerifier>>) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self {
+            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            verifier,
+        }
+    }
+
+    /// What this trust has accepted in a handshake.
+    pub(super) fn chain(&self, shown: &[CertificateDer<'_>]) -> Option<Chain> {
+        let (leaf, others) = shown.split_first()?;
+        Some(Chain {
+            leaf: leaf.clone().into_owned(),
+            others: others.iter().map(|other| other.clone().into_owned()).collect(),
+            accepted: AtomicU64::new(self.id),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// Verified once for each trust: until another one is loaded, the answer stays.
+    pub(super) fn accepts(&self, chain: &Chain, now: UnixTime) -> bool {
+        if chain.accepted.load(Ordering::Relaxed) == self.id {
+            return true;
+        }
+        if chain.refused.load(Ordering::Relaxed) == self.id {
+            return false;
+        }
+        let verifier = self.verifier.as_ref();
+        let accepts = verifier.is_some_and(|verifier| {
+            let verified = verifier.verify_client_cert(&chain.leaf, &chain.others, now);
+            verified.is_ok()
+        });
+        let answer = if accepts { &chain.accepted } else { &chain.refused };
+        answer.store(self.id, Ordering::Relaxed);
+        accepts
+    }
+}
 
 /// Certificates that are believed to sign others.
 pub(super) struct Bundle {

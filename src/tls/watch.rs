@@ -116,7 +116,7 @@ impl FileWatch {
     }
 
     /// Whether the content of a file is another than at the last time.
-    pub(super) async fn look_now(&mut self) -> bool {
+    pub async fn look_now(&mut self) -> bool {
         let paths = Arc::clone(&self.paths);
         let seen = self.seen.clone();
         let looked = tokio::task::spawn_blocking(move || look(&paths, &seen)).await;

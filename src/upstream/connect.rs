@@ -1,7 +1,6 @@
 //! Opening one connection to an endpoint: name, TCP, TLS.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -37,8 +36,6 @@ pub enum Error {
 /// Makes the connections of one upstream, with whom to believe and what to show as its files say.
 pub struct Connector {
     tls: config::UpstreamTls,
-    /// Where `tls` stands in the configuration.
-    key: String,
     loaded: ArcSwap<Loaded>,
     /// How often `loaded` was replaced.
     generation: AtomicU64,
@@ -77,11 +74,9 @@ impl Loaded {
 impl Connector {
     /// Blocking: reads files.
     pub fn build(config: &config::Upstream, key: &str) -> Result<Self, Vec<Problem>> {
-        let key = format!("{key}.tls");
-        let loaded = Loaded::read(&config.tls, config.http, &key)?;
+        let loaded = Loaded::read(&config.tls, config.http, &format!("{key}.tls"))?;
         Ok(Self {
             tls: config.tls.clone(),
-            key,
             loaded: ArcSwap::from_pointee(loaded),
             generation: AtomicU64::new(0),
             http: config.http,
@@ -90,15 +85,15 @@ impl Connector {
     }
 
     /// What the files hold by now, if that is something else. Blocking.
-    pub fn read_again(&self) -> Result<Option<Loaded>, Vec<Problem>> {
-        if self.files().is_empty() {
+    pub fn read_again(&self, key: &str) -> Result<Option<Loaded>, Vec<Problem>> {
+        if tls::client::named_files(&self.tls).is_empty() {
             return Ok(None);
         }
         let known = self.loaded.load().digest;
         if known.is_some() && known == tls::client::digest(&self.tls) {
             return Ok(None);
         }
-        Loaded::read(&self.tls, self.http, &self.key).map(Some)
+        Loaded::read(&self.tls, self.http, &format!("{key}.tls")).map(Some)
     }
 
     /// For connections from now on.
@@ -110,10 +105,6 @@ impl Connector {
     /// A connection is out of date once this is another one than before it was made.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
-    }
-
-    pub fn files(&self) -> Vec<PathBuf> {
-        tls::client::named_files(&self.tls)
     }
 
     /// For small requests beside the calls.

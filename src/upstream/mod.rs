@@ -13,7 +13,6 @@ mod pool;
 mod tests;
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +45,28 @@ pub struct Upstream {
     send: Option<Duration>,
     answer: body::Bounds,
     metrics: Arc<AgentMetrics>,
+}
+
+/// What the files of an upstream and its credential were found to be, where that is something else.
+pub struct Renewal {
+    tls: Option<connect::Loaded>,
+    credential: Option<HeaderValue>,
+}
+
+impl Renewal {
+    /// Nothing is different.
+    pub fn is_empty(&self) -> bool {
+        self.tls.is_none() && self.credential.is_none()
+    }
+}
+
+/// No call begins any more; those under way give their connections back to nobody.
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        for pool in &self.pools {
+            pool.close();
+        }
+    }
 }
 
 /// The request towards the agent, but for what depends on the endpoint.
@@ -150,36 +171,30 @@ impl Upstream {
         })
     }
 
-    /// Reads the files of TLS and of the credential again. All of them good, or everything stays as it was; what is new
-    /// holds for new connections and new requests. Tells whether anything was different. Blocking; one at a time.
-    pub fn reload(&self) -> Result<bool, Vec<Problem>> {
+    /// What is trusted and shown by now, of a configuration that differs from the one it was built from in the credential's
+    /// value at most. Nothing changes before `take`. Blocking: reads files.
+    pub fn renewed(&self, config: &config::Upstream, key: &str) -> Result<Renewal, Vec<Problem>> {
         let mut problems = Vec::new();
-        let tls = self.connector.read_again().map_err(|found| problems.extend(found));
-        let credential = self.credential.as_ref().map(|credential| {
-            let read = credential.read_again().map_err(|problem| problems.push(problem));
-            (credential, read)
+        let tls = self.connector.read_again(key).map_err(|found| problems.extend(found));
+        let credential = self.credential.as_ref().zip(config.credential.as_ref());
+        let credential = credential.and_then(|(known, configured)| {
+            let renewed = known.renewed(configured, &format!("{key}.credential"));
+            renewed.map_err(|problem| problems.push(problem)).ok().flatten()
         });
-        if !problems.is_empty() {
-            return Err(problems);
+        match tls {
+            Ok(tls) if problems.is_empty() => Ok(Renewal { tls, credential }),
+            Ok(_) | Err(()) => Err(problems),
         }
-        let mut changed = false;
-        if let Ok(Some(loaded)) = tls {
-            self.connector.take(loaded);
-            changed = true;
-        }
-        if let Some((credential, Ok(Some(value)))) = credential {
-            credential.take(value);
-            changed = true;
-        }
-        Ok(changed)
     }
 
-    /// Every file that `reload` reads.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let credential = self.credential.as_ref().and_then(Credential::file);
-        let mut files = self.connector.files();
-        files.extend(credential.map(Path::to_owned));
-        files
+    /// For new connections and new requests.
+    pub fn take(&self, renewal: Renewal) {
+        if let Some(loaded) = renewal.tls {
+            self.connector.take(loaded);
+        }
+        if let Some((credential, value)) = self.credential.as_ref().zip(renewal.credential) {
+            credential.take(value);
+        }
     }
 
     /// What the agent is shown on every request.

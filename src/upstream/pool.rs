@@ -5,7 +5,7 @@
 //! bounded; at the bound a call is refused at once rather than queued. Once what the gateway trusts or shows is another, a
 //! connection that was made before serves its exchanges to the end and no new one.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ pub struct Pool {
     most: usize,
     idle: Duration,
     header_bytes: usize,
+    /// Nothing is kept for a next exchange, because there will be none.
+    closed: AtomicBool,
     drain: Drain,
     metrics: Arc<AgentMetrics>,
 }
@@ -95,6 +97,7 @@ impl Pool {
             most: config.max_connections,
             idle: config.pool_idle,
             header_bytes: config.answer_header_bytes,
+            closed: AtomicBool::new(false),
             drain: drain.clone(),
             metrics: metrics.clone(),
         })
@@ -236,6 +239,15 @@ impl Pool {
         free.cloned()
     }
 
+    /// Drops what idles, and from now on every connection when its exchange has ended.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        for stack in [&self.unary, &self.streams] {
+            lock(stack).clear();
+        }
+        lock(&self.http2).clear();
+    }
+
     /// Drops what idled too long; a service for as long as the process.
     pub async fn sweep(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(self.idle.max(Duration::from_secs(1)) / 2);
@@ -315,7 +327,12 @@ impl Lease {
             && self.pool.is_current(generation)
             && !sender.is_closed()
         {
-            lock(self.pool.stack(self.class)).push(Idle {
+            let mut idle = lock(self.pool.stack(self.class));
+            // Under the lock: whoever closes the pool clears it after saying so.
+            if self.pool.closed.load(Ordering::Acquire) {
+                return;
+            }
+            idle.push(Idle {
                 sender,
                 since: Instant::now(),
                 place,

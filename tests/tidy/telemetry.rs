@@ -218,7 +218,8 @@ fn other_outcomes() -> Vec<Outcome> {
         Some(Outcome::Served) => Some(Outcome::DownstreamGone),
         Some(Outcome::DownstreamGone) => Some(Outcome::StreamBroken),
         Some(Outcome::StreamBroken) => Some(Outcome::Drained),
-        Some(Outcome::Drained | Outcome::Rejected(_)) | None => None,
+        Some(Outcome::Drained) => Some(Outcome::Revoked),
+        Some(Outcome::Revoked | Outcome::Rejected(_)) | None => None,
     } {
         outcomes.push(next);
     }

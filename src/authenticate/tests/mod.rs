@@ -50,6 +50,7 @@ fn peer() -> Peer {
         address: "127.0.0.1:1".parse().unwrap(),
         secure: true,
         certificate: None,
+        chain: None,
     }
 }
 
@@ -116,6 +117,15 @@ fn try_build(schemes: Vec<(&str, Scheme)>, time: &Time) -> Result<Verifiers, Vec
         .map(|(name, scheme)| (name.to_owned(), scheme))
         .collect();
     Verifiers::build(&schemes, &time.clock())
+}
+
+/// Reads the files again; the schemes that have changed.
+fn reload(verifiers: &mut Verifiers) -> Result<Vec<String>, Vec<Problem>> {
+    let schemes = Arc::clone(&verifiers.schemes);
+    let renewed = verifiers.renewed(&schemes, &Time::new().clock())?;
+    let changed = renewed.changed().to_vec();
+    *verifiers = renewed.take();
+    Ok(changed)
 }
 
 fn build(schemes: Vec<(&str, Scheme)>) -> Verifiers {

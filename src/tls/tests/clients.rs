@@ -64,7 +64,7 @@ async fn a_listener_that_asks_for_none_ignores_the_ca() {
     let client = Caller::showing(&setup.servers, &agent).shared();
     let ((_, peer), _client) = connect(&acceptor, &client, "a.example").await;
     assert_eq!(peer.certificate, None);
-    let files = Acceptor::files(&setup.tls);
+    let files = setup.tls.files();
     assert_eq!(files.len(), 2, "{files:?}");
 }
 
@@ -301,14 +301,14 @@ async fn a_revoked_client_cannot_resume_after_a_reload() {
         let agent = setup.clients.client(AGENT);
         let path = setup.folder.write("clients.crl", &setup.clients.crl(&[]));
         setup.tls.client_crls = vec![path.clone()];
-        let acceptor = build(&setup.tls);
+        let mut acceptor = build(&setup.tls);
         let client = Caller::with(&setup.servers, Some(&agent), &[version]).shared();
         connect(&acceptor, &client, "a.example").await;
         let ((second, _), _client) = connect(&acceptor, &client, "a.example").await;
         assert!(second.is_resumed(), "it could before: {version:?}");
 
         replace(&path, &setup.clients.crl(&[&agent]));
-        assert_eq!(acceptor.reload(), Ok(true));
+        assert_eq!(reload(&mut acceptor, &setup.tls), Ok(true));
         let error = refusal(&acceptor, &client, "a.example").await;
         assert!(
             matches!(

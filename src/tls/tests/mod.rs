@@ -161,6 +161,16 @@ impl Folder {
     }
 }
 
+/// Whether there was anything new.
+fn reload(acceptor: &mut Acceptor, tls: &ListenerTls) -> Result<bool, Vec<Problem>> {
+    let renewed = acceptor.renewed(tls, "listeners[0].tls")?;
+    let changed = renewed.is_some();
+    if let Some(renewed) = renewed {
+        *acceptor = renewed;
+    }
+    Ok(changed)
+}
+
 fn build(tls: &ListenerTls) -> Acceptor {
     Acceptor::build(tls, "listeners[0].tls").unwrap()
 }

@@ -422,7 +422,7 @@ async fn a_new_key_set_decides_about_tokens_and_a_broken_one_does_not() {
 }
 
 #[tokio::test]
-async fn a_bad_file_does_not_keep_a_good_part_from_being_taken() {
+async fn a_bad_file_keeps_every_other_from_being_taken_until_it_is_good() {
     let authority = Authority::new();
     let folder = authority.folder.path();
     std::fs::write(folder.join("keys.yaml"), keys(&[("a", "old")])).unwrap();
@@ -437,13 +437,18 @@ async fn a_bad_file_does_not_keep_a_good_part_from_being_taken() {
     let before = shown(&gateway, &client).await;
     replace(folder, "keys.yaml", "keys: [\n");
     authority.write("a.example", &authority.issue("a.example"));
+    refused(&gateway).await;
+    assert_eq!(shown(&gateway, &client).await, before);
+    let call = |key: &str| written(&send("1", "x")).replace(crate::harness::KEY, key);
+    let mut wire = Wire::over(connect(&gateway, &client).await);
+    wire.send(call("old")).await;
+    assert_eq!(wire.answer().await.status, 200, "the old key is good");
+    replace(folder, "keys.yaml", &keys(&[("a", "new")]));
     eventually("the new certificate is shown", || async {
         shown(&gateway, &client).await != before
     })
     .await;
-    refused(&gateway).await;
-    let call = written(&send("1", "x")).replace(crate::harness::KEY, "old");
     let mut wire = Wire::over(connect(&gateway, &client).await);
-    wire.send(call).await;
-    assert_eq!(wire.answer().await.status, 200, "the old key is good");
+    wire.send(call("new")).await;
+    assert_eq!(wire.answer().await.status, 200, "and the new key is good");
 }

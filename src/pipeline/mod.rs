@@ -3,6 +3,8 @@
 //! Read `Pipeline::call` first. Each stage takes the value that the one before it made and gives its own, so that a check
 //! cannot be skipped. Whatever fails becomes a `Reject`, and `respond::reject` alone knows what that looks like.
 
+mod current;
+
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header, request};
 use hyper::body::Incoming;
-use ipnet::IpNet;
+use tokio_util::sync::CancellationToken;
 
 use crate::a2a::{Call, ContextId, Generation, Operation, RpcId, json};
 use crate::affinity::{Affinity, Owner, Reservation, Reservations, Reserved};
@@ -24,7 +26,6 @@ use crate::gather::Fleet;
 use crate::gather::list::Asked;
 use crate::gather::probe::{Found, Probes};
 use crate::gather::token::Tokens;
-use crate::http::framing::Refusal;
 use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
 use crate::observe::{AgentMetrics, Outcome, Reason, Record};
@@ -36,12 +37,18 @@ use crate::respond::reject::Form;
 use crate::respond::stream::EventStream;
 use crate::respond::{Body, Reject, answer, stream};
 use crate::route::{self, Place, RouteMatch, Routes};
-use crate::tls::Peer;
 use crate::upstream::{self, Answer, Outgoing, Upstream};
 use crate::{a2a, card, parse};
 
-/// Everything that requests share; built once by `app`.
+use self::current::NOT_TRUSTED;
+pub use self::current::{Current, Downstream};
+
+/// One configuration at work: everything that its requests share. Built by `app`, replaced whole by a reload.
 pub struct Pipeline {
+    /// Another one than that of every other configuration of the process.
+    pub version: u64,
+    /// Cancelled when another configuration takes the place of this one, and at the drain deadline.
+    pub until: CancellationToken,
     pub routes: Routes,
     pub agents: Vec<Arc<Agent>>,
     pub verifiers: Arc<Verifiers>,
@@ -50,7 +57,7 @@ pub struct Pipeline {
     pub drain: Drain,
     pub head: hygiene::Bounds,
     pub json: json::Limits,
-    pub tokens: Tokens,
+    pub tokens: Arc<Tokens>,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
 }
@@ -59,7 +66,7 @@ pub struct Pipeline {
 pub struct Agent {
     pub metrics: Arc<AgentMetrics>,
     pub limiter: RateLimiter,
-    pub endpoints: Endpoints,
+    pub endpoints: Arc<Endpoints>,
     pub reservations: Arc<Reservations>,
     pub upstream: Arc<Upstream>,
     pub card: Arc<CardStore>,
@@ -102,16 +109,6 @@ impl Agent {
     }
 }
 
-/// What the connection tells of a request.
-pub struct Downstream {
-    pub peer: Peer,
-    pub listener: Arc<str>,
-    pub trusted_proxies: Arc<[IpNet]>,
-    /// The peer's address as a header value, made once a connection.
-    pub address: HeaderValue,
-    pub refusal: Refusal,
-}
-
 impl Pipeline {
     /// The service of one connection.
     ///
@@ -131,7 +128,8 @@ impl Pipeline {
             );
             let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
             let mut held = Held { record, slot: None };
-            let answered = match self.enter(&downstream, &parts, &mut held) {
+            let trusted = downstream.is_trusted();
+            let answered = match self.enter(&downstream, trusted, &parts, &mut held) {
                 Ok(RouteMatch {
                     agent,
                     place: Place::Card,
@@ -150,7 +148,7 @@ impl Pipeline {
                 };
                 reject.response(form, held)
             });
-            if downstream.refusal.is_in_body() {
+            if downstream.refusal.is_in_body() || !trusted {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -159,9 +157,19 @@ impl Pipeline {
     }
 
     /// The head: clean, and for an agent that is served here.
-    fn enter(&self, downstream: &Downstream, parts: &request::Parts, held: &mut Held) -> Result<RouteMatch, Reject> {
+    fn enter(
+        &self,
+        downstream: &Downstream,
+        trusted: bool,
+        parts: &request::Parts,
+        held: &mut Held,
+    ) -> Result<RouteMatch, Reject> {
         if let Some(reason) = downstream.refusal.of(parts) {
             return Err(Reject::new(reason));
+        }
+        if !trusted {
+            held.record.detail = Some(NOT_TRUSTED);
+            return Err(Reject::new(Reason::Unauthenticated).challenging("MutualTLS realm=\"a2a-gateway\""));
         }
         hygiene::check(parts, self.head)?;
         let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
@@ -181,7 +189,7 @@ impl Pipeline {
         &self,
         route: RouteMatch,
         client: IpAddr,
-        downstream: &Downstream,
+        downstream: &Arc<Downstream>,
         parts: &mut request::Parts,
         body: Incoming,
         held: &mut Held,
@@ -249,7 +257,7 @@ impl Pipeline {
             .send(agent, &permit, ownership, way, outgoing, &mut held.record)
             .await
             .map_err(in_form)?;
-        self.receive(agent, &permit, ownership, sent, &mut held.record)
+        self.receive(agent, &permit, ownership, downstream, sent, &mut held.record)
             .await
             .map_err(in_form)
     }
@@ -446,6 +454,7 @@ impl Pipeline {
         agent: &Arc<Agent>,
         permit: &Permit,
         ownership: &Ownership,
+        downstream: &Arc<Downstream>,
         sent: Sent,
         record: &mut Record,
     ) -> Result<Answered, Reject> {
@@ -476,9 +485,9 @@ impl Pipeline {
                 event_bytes: agent.event_bytes,
                 idle: agent.stream_idle,
                 limits: self.json,
-                drain: &self.drain,
+                leave: self.leave(permit, downstream),
             };
-            let stream = EventStream::new(body, lease, selected, permit.call(), learner, reservation, &settings);
+            let stream = EventStream::new(body, lease, selected, permit.call(), learner, reservation, settings);
             return Ok(Answered {
                 parts,
                 content: Content::Stream(Box::new(stream)),

@@ -1,0 +1,104 @@
+//! A configuration whose files were read and found good, with everything that it needs built; nothing of it is at work.
+//!
+//! The same for the first configuration and for each that takes the place of another: what would be the same is taken
+//! over from the one in force. Every problem is found at once.
+
+use std::sync::Arc;
+
+use super::agents;
+use super::site::Site;
+use crate::authenticate::{Renewed, Verifiers};
+use crate::clock::Clock;
+use crate::config::{Config, Problem};
+use crate::drain::Drain;
+use crate::gather::token::Tokens;
+use crate::observe::Metrics;
+use crate::tls::Acceptor;
+
+/// What every configuration of the process is built with.
+#[derive(Clone)]
+pub struct Ground {
+    pub clock: Clock,
+    pub drain: Drain,
+    pub metrics: Metrics,
+}
+
+/// The next configuration.
+pub struct Next {
+    /// In the order of the listeners.
+    pub acceptors: Vec<Option<Arc<Acceptor>>>,
+    pub verifiers: Renewed,
+    pub agents: Vec<agents::Built>,
+    pub tokens: Arc<Tokens>,
+    /// Nothing that was read is different.
+    pub same: bool,
+}
+
+/// Blocking: reads files. The lines of the problems are not known here.
+pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Result<Next, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut same = before.is_some_and(|before| before.config.says_the_same(config));
+    let mut acceptors = Vec::new();
+    for (index, listener) in config.listeners.iter().enumerate() {
+        let key = format!("listeners[{index}].tls");
+        let known = before.and_then(|before| before.listener(listener)?.door.acceptor());
+        let acceptor = match (&listener.tls, known) {
+            (None, _) => Ok(None),
+            (Some(tls), None) => Acceptor::build(tls, &key).map(|acceptor| Some(Arc::new(acceptor))),
+            (Some(tls), Some(known)) => known.renewed(tls, &key).map(|renewed| {
+                same &= renewed.is_none();
+                Some(renewed.map_or(known, Arc::new))
+            }),
+        };
+        match acceptor {
+            Ok(acceptor) => acceptors.push(acceptor),
+            Err(found) => problems.extend(found),
+        }
+    }
+    let none = Arc::default();
+    let known = before.map_or(&none, |before| &before.verifiers);
+    let verifiers = match Verifiers::renewed(known, &config.security_schemes, &ground.clock) {
+        Ok(verifiers) => {
+            same &= verifiers.changed().is_empty();
+            Some(verifiers)
+        }
+        Err(found) => {
+            problems.extend(found);
+            None
+        }
+    };
+    let mut built = Vec::new();
+    for (index, agent) in config.agents.iter().enumerate() {
+        let parts = agents::Parts {
+            config,
+            drain: &ground.drain,
+            metrics: &ground.metrics,
+            verifiers: verifiers.as_ref().map(Renewed::verifiers),
+        };
+        let known = before.and_then(|before| before.agent(&agent.name));
+        match agents::build(agent, &format!("agents[{index}]"), &parts, known) {
+            Ok(agent) => {
+                same &= agent.is_unchanged();
+                built.push(agent);
+            }
+            Err(found) => problems.extend(found),
+        }
+    }
+    // Lists that are being read go on by the key that was made for them.
+    let known = before.filter(|before| before.config.page_tokens == config.page_tokens);
+    let tokens = match known {
+        Some(before) => Ok(before.tokens.clone()),
+        None => Tokens::build(&config.page_tokens).map(Arc::new),
+    };
+    let tokens = tokens.map_err(|error| problems.push(Problem::new("page_tokens", error.to_string())));
+    match (verifiers, tokens) {
+        (Some(verifiers), Ok(tokens)) if problems.is_empty() => Ok(Next {
+            acceptors,
+            verifiers,
+            agents: built,
+            tokens,
+            same,
+        }),
+        (Some(_) | None, _) => Err(problems),
+    }
+}

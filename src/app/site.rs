@@ -1,0 +1,276 @@
+//! The configuration in force and what works for it, and how another one takes its place.
+//!
+//! Everything that can fail has happened before: files were read, sockets are bound. What requests see is swapped as one
+//! value (`Current`); listeners and jobs that are not needed any more are told to end after that.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+
+use super::agents;
+use super::assemble::{Ground, Next};
+use super::listen::Door;
+use crate::a2a::json;
+use crate::affinity::Affinity;
+use crate::authenticate::Verifiers;
+use crate::config::{self, Config, Problem};
+use crate::gather::token::Tokens;
+use crate::http::hygiene;
+use crate::listener::{self, Bound, Connections};
+use crate::observe::access::AccessLog;
+use crate::observe::record::Observer;
+use crate::pipeline::{Agent, Current, Pipeline};
+use crate::route::Routes;
+use crate::tls::ExpiryKind;
+
+/// What outlives every configuration.
+pub struct Common {
+    pub ground: Ground,
+    pub affinity: Arc<Affinity>,
+    pub connections: Arc<Connections>,
+    pub current: Arc<Current>,
+    pub config: Arc<ArcSwap<Config>>,
+    /// Where the listeners are bound, in the order of the configuration.
+    pub listening: ArcSwap<Vec<(String, SocketAddr)>>,
+    access: Option<AccessLog>,
+    logging: AtomicBool,
+    versions: AtomicU64,
+}
+
+/// The configuration in force.
+pub struct Site {
+    pub config: Arc<Config>,
+    pub verifiers: Arc<Verifiers>,
+    pub tokens: Arc<Tokens>,
+    listeners: Vec<Listening>,
+    agents: Vec<agents::Running>,
+}
+
+#[derive(Clone)]
+pub struct Listening {
+    section: config::Listener,
+    address: SocketAddr,
+    pub door: Arc<Door>,
+}
+
+impl Site {
+    /// The listener whose socket this one would take over. Port 0 is a new port each time, so there the name tells.
+    pub fn listener(&self, like: &config::Listener) -> Option<&Listening> {
+        self.listeners.iter().find(|known| {
+            let named = known.section.name == like.name || like.address.port() != 0;
+            known.section.address == like.address && named
+        })
+    }
+
+    pub fn agent(&self, name: &str) -> Option<&agents::Running> {
+        self.agents.iter().find(|known| *known.agent.metrics.name == *name)
+    }
+}
+
+impl Common {
+    /// A gateway that serves nothing yet.
+    pub fn new(ground: Ground, affinity: Affinity, access: Option<AccessLog>, config: &Config, next: &Next) -> Self {
+        let affinity = Arc::new(affinity);
+        let tokens = next.tokens.clone();
+        let nothing = pipeline(config, &ground, &affinity, None, Vec::new(), Arc::default(), tokens);
+        Self {
+            ground,
+            affinity,
+            connections: Connections::new(&config.limits),
+            current: Arc::new(Current::new(Pipeline {
+                routes: Routes::default(),
+                ..nothing
+            })),
+            config: Arc::new(ArcSwap::from_pointee(config.clone())),
+            listening: ArcSwap::default(),
+            access,
+            logging: AtomicBool::new(false),
+            versions: AtomicU64::new(1),
+        }
+    }
+
+    /// The sockets of the listeners that have none yet, in the order of the configuration. Must run inside the runtime.
+    pub fn bind(&self, config: &Config, before: Option<&Site>) -> Result<Vec<Option<Bound>>, Vec<listener::Error>> {
+        let mut errors = Vec::new();
+        let mut sockets = Vec::new();
+        for listener in &config.listeners {
+            let known = before.and_then(|before| before.listener(listener));
+            let socket = match known {
+                Some(_) => Ok(None),
+                None => listener::bind(listener, self.connections.clone()).map(Some),
+            };
+            match socket {
+                Ok(socket) => sockets.push(socket),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(sockets) } else { Err(errors) }
+    }
+
+    /// Puts the next configuration in force, and what only the one before needed out of work.
+    pub fn enter(&self, config: Config, next: Next, sockets: Vec<Option<Bound>>, before: Option<&Site>) -> Site {
+        let config = Arc::new(config);
+        let Ground { drain, metrics, .. } = &self.ground;
+        if let Some(access) = self.access.as_ref().filter(|_| config.log.access)
+            && !self.logging.swap(true, Ordering::Relaxed)
+        {
+            access.start(drain);
+        }
+        let tokens = next.tokens;
+        let verifiers = Arc::new(next.verifiers.take());
+        verifiers.start(drain);
+        let agents = next.agents.into_iter().map(|agent| agent.start(drain, &verifiers));
+        let agents: Vec<agents::Running> = agents.collect();
+        self.connections.set_limits(&config.limits);
+        let mut listeners = Vec::new();
+        let mut opened = Vec::new();
+        for ((listener, acceptor), socket) in config.listeners.iter().zip(next.acceptors).zip(sockets) {
+            let known = before
+                .and_then(|before| before.listener(listener))
+                .filter(|_| socket.is_none());
+            if let Some(known) = known {
+                known.door.change(listener, acceptor, &config.limits);
+                listeners.push(Listening {
+                    section: listener.clone(),
+                    ..known.clone()
+                });
+            } else if let Some(socket) = socket {
+                let door = Door::new(listener, acceptor, &config.limits, &self.current, metrics, drain);
+                listeners.push(Listening {
+                    section: listener.clone(),
+                    address: socket.local_address(),
+                    door: door.clone(),
+                });
+                opened.push((door, socket));
+            }
+        }
+        let version = self.versions.fetch_add(1, Ordering::Relaxed);
+        let running = agents.iter().map(|agent| agent.agent.clone()).collect();
+        let access = self.access.as_ref();
+        let next = pipeline(
+            &config,
+            &self.ground,
+            &self.affinity,
+            access,
+            running,
+            verifiers.clone(),
+            tokens.clone(),
+        );
+        self.current.replace(Pipeline { version, ..next });
+        for (door, socket) in opened {
+            door.open(socket);
+        }
+        self.config.store(config.clone());
+        let addresses = listeners
+            .iter()
+            .map(|known| (known.section.name.clone(), known.address));
+        self.listening.store(Arc::new(addresses.collect()));
+        let site = Site {
+            config,
+            verifiers,
+            tokens,
+            listeners,
+            agents,
+        };
+        if let Some(before) = before {
+            self.retire(before, &site);
+        }
+        self.note_expiry(&site);
+        site
+    }
+
+    /// Listeners that are gone finish what they serve. The jobs of agents end as their last owner is dropped.
+    fn retire(&self, before: &Site, now: &Site) {
+        let metrics = &self.ground.metrics;
+        for known in &before.listeners {
+            if !now.listeners.iter().any(|kept| Arc::ptr_eq(&kept.door, &known.door)) {
+                tracing::info!(listener = known.section.name, address = %known.address, "listening no more");
+                known.door.leave();
+            }
+        }
+        let gone = |name: &str| {
+            !now.config
+                .listeners
+                .iter()
+                .any(|kept| kept.name == name && kept.tls.is_some())
+        };
+        for name in before.config.listeners.iter().map(|listener| &listener.name) {
+            if gone(name) {
+                metrics.no_certificates(name);
+            }
+        }
+        for agent in &before.config.agents {
+            if now.agent(&agent.name).is_none() {
+                metrics.agent_gone(&agent.name);
+            }
+        }
+    }
+
+    fn note_expiry(&self, site: &Site) {
+        for known in &site.listeners {
+            let expires = known.door.acceptor().map(|acceptor| acceptor.expires_at());
+            let first = expires
+                .iter()
+                .flatten()
+                .filter(|expiry| expiry.kind == ExpiryKind::Certificate)
+                .map(|expiry| expiry.not_after)
+                .min();
+            if let Some(first) = first {
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "seconds since 1970 are exact in a double for 285 million years"
+                )]
+                let first = first as f64;
+                let expiry = &self.ground.metrics.certificate_expiry;
+                expiry.with_label_values(&[known.section.name.as_str()]).set(first);
+            }
+        }
+    }
+}
+
+/// A socket that cannot be bound, as a problem of the configuration.
+pub fn unbound(config: &Config, error: &listener::Error) -> Problem {
+    let listener::Error::Bind { name, source, .. } = error;
+    let index = config.listeners.iter().position(|listener| listener.name == *name);
+    let key = index.map_or_else(|| "listeners".to_owned(), |index| format!("listeners[{index}].address"));
+    Problem::new(key, format!("{error}: {source}"))
+}
+
+fn pipeline(
+    config: &Config,
+    ground: &Ground,
+    affinity: &Arc<Affinity>,
+    access: Option<&AccessLog>,
+    agents: Vec<Arc<Agent>>,
+    verifiers: Arc<Verifiers>,
+    tokens: Arc<Tokens>,
+) -> Pipeline {
+    let access = access.filter(|_| config.log.access);
+    Pipeline {
+        version: 0,
+        until: ground.drain.until_deadline(),
+        routes: Routes::build(&config.agents),
+        agents,
+        verifiers,
+        affinity: affinity.clone(),
+        observer: Arc::new(Observer {
+            metrics: ground.metrics.clone(),
+            access: access.map(|log| (log.clone(), config.log.format)),
+            clock: ground.clock.clone(),
+        }),
+        drain: ground.drain.clone(),
+        head: hygiene::Bounds {
+            fields: config.limits.header_fields,
+            target_bytes: config.limits.target_bytes,
+        },
+        tokens,
+        json: json::Limits {
+            depth: config.limits.json_depth,
+            digits: config.limits.number_digits,
+        },
+        body_idle: config.limits.request_body_idle,
+        body_whole: config.limits.request_body,
+    }
+}

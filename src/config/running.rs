@@ -1,0 +1,206 @@
+//! One configuration after another in a running gateway: what is different, what cannot be, and which files it reads.
+//!
+//! Reads nothing but secrets that stand in files of their own.
+
+use std::path::{Path, PathBuf};
+
+use super::model::{
+    ClientCertificates, Config, JwksSource, KeySource, ListenerTls, SchemeKind, Store, Upstream, UpstreamCredential,
+};
+use super::{Problem, Secret, place};
+
+/// What to do about a key that a running gateway cannot change.
+const RESTART: &str = "cannot change while the gateway runs: restart it, or put the old value back";
+
+impl Config {
+    /// Whether the other says the same, wherever its keys stand.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let Self {
+            public_url,
+            listeners,
+            admin,
+            state,
+            page_tokens,
+            limits,
+            security_schemes,
+            agents,
+            log,
+            drain,
+            workers,
+            places: _,
+        } = self;
+        *public_url == other.public_url
+            && *listeners == other.listeners
+            && *admin == other.admin
+            && *state == other.state
+            && *page_tokens == other.page_tokens
+            && *limits == other.limits
+            && *security_schemes == other.security_schemes
+            && *agents == other.agents
+            && *log == other.log
+            && *drain == other.drain
+            && *workers == other.workers
+    }
+
+    /// The keys in which `next` differs and that are read at start only.
+    pub fn needs_restart(&self, next: &Self) -> Vec<Problem> {
+        let mut changed = Vec::new();
+        let mut compare = |key: &str, same: bool| {
+            if !same {
+                changed.push(Problem::new(key, RESTART));
+            }
+        };
+        match (&self.admin, &next.admin) {
+            (Some(before), Some(after)) => compare("admin.address", before == after),
+            (before, after) => compare("admin.enabled", before == after),
+        }
+        compare("log.format", self.log.format == next.log.format);
+        match (&self.state.store, &next.state.store) {
+            (
+                Store::Embedded { path, sync_interval },
+                Store::Embedded {
+                    path: next_path,
+                    sync_interval: next_interval,
+                },
+            ) => {
+                compare("state.path", path == next_path);
+                compare("state.sync_interval", sync_interval == next_interval);
+            }
+            (before, after) => compare("state.store", before == after),
+        }
+        compare("state.max_tasks", self.state.max_tasks == next.state.max_tasks);
+        compare("state.retention", self.state.retention == next.state.retention);
+        compare("workers", self.workers == next.workers);
+        changed
+    }
+
+    /// The same configuration with what the files of its secrets hold by now. Blocking.
+    pub fn with_secrets_read_again(&self) -> Result<Self, Vec<Problem>> {
+        let mut next = self.clone();
+        let mut problems = Vec::new();
+        for (index, agent) in next.agents.iter_mut().enumerate() {
+            let Some(credential) = &mut agent.upstream.credential else {
+                continue;
+            };
+            let file_key = credential.file_key();
+            let secret = credential.secret_mut();
+            match secret.read_again() {
+                Ok(read) => *secret = read,
+                Err(cause) => {
+                    let key = format!("{}.upstream.credential.{file_key}", place("agents", index));
+                    problems.push(Problem::new(key, cause));
+                }
+            }
+        }
+        if problems.is_empty() {
+            return Ok(next);
+        }
+        self.places.locate(&mut problems);
+        Err(problems)
+    }
+
+    /// Every file that it names, the store's apart.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = Vec::new();
+        for tls in self.listeners.iter().filter_map(|listener| listener.tls.as_ref()) {
+            files.extend(tls.files());
+        }
+        for scheme in self.security_schemes.values() {
+            files.extend(scheme.kind.file().map(Path::to_owned));
+        }
+        for upstream in self.agents.iter().map(|agent| &agent.upstream) {
+            let pair = upstream.tls.client.iter();
+            files.extend(upstream.tls.ca.clone());
+            files.extend(pair.flat_map(|pair| [pair.certificate.clone(), pair.private_key.clone()]));
+            let secret = upstream.credential.as_ref().map(UpstreamCredential::secret);
+            files.extend(secret.and_then(Secret::file).map(Path::to_owned));
+        }
+        files.sort();
+        files.dedup();
+        files
+    }
+}
+
+impl ListenerTls {
+    /// The files that are read for it.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let pairs = self.certificates.iter();
+        let mut files: Vec<PathBuf> = pairs
+            .flat_map(|pair| [pair.certificate.clone(), pair.private_key.clone()])
+            .collect();
+        if self.client_certificates != ClientCertificates::Off {
+            files.extend(self.client_ca.clone());
+            files.extend(self.client_crls.iter().cloned());
+        }
+        files
+    }
+}
+
+impl SchemeKind {
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::ApiKey { keys, .. } => match keys {
+                KeySource::File(path) => Some(path),
+                KeySource::Inline(_) => None,
+            },
+            Self::Basic { users_file } => Some(users_file),
+            Self::Bearer { jwt, .. } | Self::OAuth2 { jwt, .. } | Self::OpenIdConnect { jwt, .. } => match &jwt.keys {
+                JwksSource::File(path) => Some(path),
+                JwksSource::Url { ca, .. } => ca.as_deref(),
+            },
+            Self::MutualTls { .. } => None,
+        }
+    }
+}
+
+impl Upstream {
+    /// Whether the other is the same but for the value of the credential.
+    pub fn differs_in_secret_at_most(&self, other: &Self) -> bool {
+        let same_credential = match (&self.credential, &other.credential) {
+            (None, None) => true,
+            (Some(one), Some(other)) => one.is_shown_like(other),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let rest = |upstream: &Self| Self {
+            credential: None,
+            ..upstream.clone()
+        };
+        same_credential && rest(self) == rest(other)
+    }
+}
+
+impl UpstreamCredential {
+    pub fn secret(&self) -> &Secret<String> {
+        match self {
+            Self::Header { value, .. } => value,
+            Self::Bearer(token) => token,
+            Self::Basic { password, .. } => password,
+        }
+    }
+
+    fn secret_mut(&mut self) -> &mut Secret<String> {
+        match self {
+            Self::Header { value, .. } => value,
+            Self::Bearer(token) => token,
+            Self::Basic { password, .. } => password,
+        }
+    }
+
+    /// The key that names the secret's file.
+    pub fn file_key(&self) -> &'static str {
+        match self {
+            Self::Header { .. } => "header.value_file",
+            Self::Bearer(_) => "bearer.token_file",
+            Self::Basic { .. } => "basic.password_file",
+        }
+    }
+
+    /// In the same header and of the same form.
+    fn is_shown_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Header { name, .. }, Self::Header { name: other, .. }) => name == other,
+            (Self::Bearer(_), Self::Bearer(_)) | (Self::Basic { .. }, Self::Basic { .. }) => true,
+            (Self::Header { .. } | Self::Bearer(_) | Self::Basic { .. }, _) => false,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The configuration in force, and what a connection outlives it with.
+//!
+//! A request looks once, at its head. An open stream looks again when there is another configuration, and ends if that would
+//! not admit its caller, or not to its task.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use http::HeaderValue;
+use ipnet::IpNet;
+
+use super::Pipeline;
+use crate::authenticate::Principal;
+use crate::authorize::Permit;
+use crate::http::framing::Refusal;
+use crate::observe::Outcome;
+use crate::respond::standing::{Asked, Leave, Standing, Touched};
+use crate::tls::{Acceptor, Peer};
+
+/// The configuration in force. A request takes it once, at its head, and keeps it to its last byte.
+pub struct Current {
+    pipeline: ArcSwap<Pipeline>,
+    /// The pipeline's, for those who look often.
+    version: AtomicU64,
+}
+
+impl Current {
+    pub fn new(pipeline: Pipeline) -> Self {
+        Self {
+            version: AtomicU64::new(pipeline.version),
+            pipeline: ArcSwap::from_pointee(pipeline),
+        }
+    }
+
+    pub fn load(&self) -> Arc<Pipeline> {
+        self.pipeline.load_full()
+    }
+
+    /// From the next request on. Open streams ask whether they may go on.
+    pub fn replace(&self, next: Pipeline) {
+        let version = next.version;
+        let before = self.pipeline.swap(Arc::new(next));
+        self.version.store(version, Ordering::Release);
+        before.until.cancel();
+    }
+}
+
+/// What the connection tells of a request.
+pub struct Downstream {
+    pub peer: Peer,
+    pub listener: Arc<str>,
+    pub trusted_proxies: Arc<[IpNet]>,
+    /// The peer's address as a header value, made once a connection.
+    pub address: HeaderValue,
+    pub refusal: Refusal,
+    pub current: Arc<Current>,
+    /// What the listener verifies clients with at the moment; present if this one showed a certificate.
+    pub acceptor: Option<Arc<ArcSwapOption<Acceptor>>>,
+}
+
+impl Downstream {
+    /// The client certificate of the connection, if there is one, is still believed.
+    pub(super) fn is_trusted(&self) -> bool {
+        let Some((chain, acceptor)) = self.peer.chain.as_ref().zip(self.acceptor.as_ref()) else {
+            return true;
+        };
+        let acceptor = acceptor.load();
+        acceptor.as_ref().is_some_and(|acceptor| acceptor.trusts(chain))
+    }
+}
+
+impl Standing for Downstream {
+    fn version(&self) -> u64 {
+        self.current.version.load(Ordering::Acquire)
+    }
+
+    fn ask(&self, agent: &str, principal: &Principal, touched: Touched<'_>) -> Asked {
+        let pipeline = self.current.load();
+        if pipeline.drain.is_past_deadline() {
+            return Asked::End {
+                outcome: Outcome::Drained,
+                detail: None,
+            };
+        }
+        let ended = if self.is_trusted() {
+            pipeline.revoked(agent, principal, touched)
+        } else {
+            Some(NOT_TRUSTED)
+        };
+        match ended {
+            None => Asked::GoOn {
+                version: pipeline.version,
+                until: pipeline.until.clone().cancelled_owned(),
+            },
+            Some(reason) => {
+                let metrics = &pipeline.observer.metrics;
+                metrics.streams_revoked.with_label_values(&[reason]).inc();
+                Asked::End {
+                    outcome: Outcome::Revoked,
+                    detail: Some(reason),
+                }
+            }
+        }
+    }
+}
+
+/// The client certificate was good when the connection began.
+pub(super) const NOT_TRUSTED: &str = "certificate-not-trusted";
+
+impl Pipeline {
+    /// What a stream that this configuration permits waits on.
+    pub(super) fn leave(&self, permit: &Permit, downstream: &Arc<Downstream>) -> Leave {
+        let until = self.until.clone().cancelled_owned();
+        Leave::new(downstream.clone(), permit.principal().clone(), self.version, until)
+    }
+
+    /// Why a stream that an earlier configuration permitted may not go on, if it may not.
+    fn revoked(&self, name: &str, principal: &Principal, touched: Touched<'_>) -> Option<&'static str> {
+        let Some(agent) = self.agents.iter().find(|known| *known.metrics.name == *name) else {
+            return Some("agent-removed");
+        };
+        let known = || self.verifiers.know_still(principal);
+        let enforced = agent.enforced.load();
+        let Some(enforced) = enforced.as_ref() else {
+            // Its card will tell. Until then the credential has to be good at least.
+            return (!known()).then_some("credential-not-valid");
+        };
+        let Some(principal) = enforced.requirement.readmit(principal) else {
+            return Some(if known() {
+                "requirement-not-met"
+            } else {
+                "credential-not-valid"
+            });
+        };
+        let ownership = &enforced.ownership;
+        let owner = touched.task.and_then(|task| self.affinity.task(name, task));
+        let permitted = match (ownership.owner(&principal), owner) {
+            (Some(own), Some(owner)) => ownership.permits(&principal, &own, &owner.principal, touched.operation),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        (!permitted).then_some("task-not-permitted")
+    }
+}
