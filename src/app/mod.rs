@@ -133,7 +133,8 @@ impl Prepared {
         };
         let drain = ground.drain.clone();
         let common = Arc::new(Common::new(ground, affinity, access.clone(), &config, &next));
-        let sockets = common.bind(&config, None).map_err(first)?;
+        let sockets: Result<Vec<_>, _> = common.bind(&config, None).collect();
+        let sockets = sockets.map_err(Error::Listen)?;
         let admin_socket = match &config.admin {
             Some(admin) => {
                 let own = Connections::with_limits(admin::CONNECTIONS, admin::CONNECTIONS);
@@ -168,14 +169,6 @@ impl Prepared {
             access,
             common,
         })
-    }
-}
-
-/// The start ends at the first socket that cannot be bound.
-fn first(errors: Vec<listener::Error>) -> Error {
-    match errors.into_iter().next() {
-        Some(error) => Error::Listen(error),
-        None => Error::Config(Vec::new()),
     }
 }
 

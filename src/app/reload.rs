@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::assemble::{self, Next};
 use super::examine;
-use super::site::{Common, Site, unbound};
+use super::site::{self, Common, Site};
 use crate::config::{Config, Environment, Problem};
 use crate::tls::FileWatch;
 
@@ -131,7 +131,9 @@ impl Reloading {
                     reloads.with_label_values(&["ok"]).inc();
                 }
                 self.common.note_applied();
-                self.tell(Step::Applied(&self.site.config));
+                if changed || cause != Cause::Start {
+                    self.tell(Step::Applied(&self.site.config));
+                }
                 true
             }
             Err(problems) => {
@@ -157,25 +159,27 @@ impl Reloading {
             (config, assembled)
         };
         let (config, assembled) = blocking(assembling).await;
-        let locate = |config: &Config, mut problems: Vec<Problem>| {
-            config.places.locate(&mut problems);
-            problems
-        };
         let next = match assembled {
             Ok(next) if problems.is_empty() => next,
-            Ok(_) => return Err(self.refuse(&config, locate(&config, problems))),
+            Ok(_) => return Err(self.refuse(&config, problems)),
             Err(found) => {
                 problems.extend(found);
-                return Err(self.refuse(&config, locate(&config, problems)));
+                return Err(self.refuse(&config, problems));
             }
         };
         if next.same {
             return Ok(false);
         }
-        let sockets = self.common.bind(&config, Some(&self.site)).map_err(|errors| {
-            let problems = errors.iter().map(|error| unbound(&config, error)).collect();
-            self.refuse(&config, locate(&config, problems))
-        })?;
+        let (mut sockets, mut unbound) = (Vec::new(), Vec::new());
+        for bound in self.common.bind(&config, Some(&self.site)) {
+            match bound {
+                Ok(socket) => sockets.push(socket),
+                Err(error) => unbound.push(site::unbound(&config, &error)),
+            }
+        }
+        if !unbound.is_empty() {
+            return Err(self.refuse(&config, unbound));
+        }
         self.say(&config, &next);
         let site = self.common.enter(config, next, sockets, Some(&self.site));
         self.site = Arc::new(site);
@@ -214,8 +218,9 @@ impl Reloading {
         files
     }
 
-    /// Agents that do not come leave no trace in the metrics.
-    fn refuse(&self, config: &Config, problems: Vec<Problem>) -> Vec<Problem> {
+    /// The problems as they stand in the file. Agents that do not come leave no trace in the metrics.
+    fn refuse(&self, config: &Config, mut problems: Vec<Problem>) -> Vec<Problem> {
+        config.places.locate(&mut problems);
         let new = config
             .agents
             .iter()

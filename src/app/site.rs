@@ -92,21 +92,18 @@ impl Common {
     }
 
     /// The sockets of the listeners that have none yet, in the order of the configuration. Must run inside the runtime.
-    pub fn bind(&self, config: &Config, before: Option<&Site>) -> Result<Vec<Option<Bound>>, Vec<listener::Error>> {
-        let mut errors = Vec::new();
-        let mut sockets = Vec::new();
-        for listener in &config.listeners {
+    pub fn bind(
+        &self,
+        config: &Config,
+        before: Option<&Site>,
+    ) -> impl Iterator<Item = Result<Option<Bound>, listener::Error>> {
+        config.listeners.iter().map(move |listener| {
             let known = before.and_then(|before| before.listener(listener));
-            let socket = match known {
+            match known {
                 Some(_) => Ok(None),
                 None => listener::bind(listener, self.connections.clone()).map(Some),
-            };
-            match socket {
-                Ok(socket) => sockets.push(socket),
-                Err(error) => errors.push(error),
             }
-        }
-        if errors.is_empty() { Ok(sockets) } else { Err(errors) }
+        })
     }
 
     /// Puts the next configuration in force, and what only the one before needed out of work.

@@ -67,6 +67,8 @@ pub struct Agent {
     /// Connections open at this moment.
     open: Arc<AtomicUsize>,
     card: Arc<Mutex<String>>,
+    /// How often the card was asked for.
+    cards: Arc<AtomicUsize>,
     job: JoinHandle<()>,
 }
 
@@ -114,6 +116,8 @@ impl Agent {
         let script: Arc<Script> = Arc::new(script);
         let card = Arc::new(Mutex::new(card.to_owned()));
         let shown = card.clone();
+        let cards = Arc::new(AtomicUsize::new(0));
+        let asked = cards.clone();
         let (log, count, opened) = (received.clone(), connections.clone(), open.clone());
         let job = tokio::spawn(async move {
             // Connections end with the agent.
@@ -122,7 +126,7 @@ impl Agent {
                 stream.set_nodelay(true).expect("nodelay");
                 count.fetch_add(1, Ordering::SeqCst);
                 let (card, script, log) = (shown.clone(), script.clone(), log.clone());
-                let (acceptor, opened) = (acceptor.clone(), opened.clone());
+                let (acceptor, opened, asked) = (acceptor.clone(), opened.clone(), asked.clone());
                 jobs.spawn(async move {
                     let (stream, certificate): (Box<dyn Io>, _) = match acceptor {
                         None => (Box::new(stream), None),
@@ -139,6 +143,7 @@ impl Agent {
                         stream,
                         certificate,
                         card,
+                        cards: asked,
                         script,
                         log,
                     };
@@ -154,6 +159,7 @@ impl Agent {
             connections,
             open,
             card,
+            cards,
             job,
         }
     }
@@ -166,6 +172,10 @@ impl Agent {
     /// Calls so far, cards not counted.
     pub fn received(&self) -> Vec<Received> {
         self.received.lock().expect("log").clone()
+    }
+
+    pub fn cards(&self) -> usize {
+        self.cards.load(Ordering::SeqCst)
     }
 
     pub fn connections(&self) -> usize {
@@ -184,6 +194,7 @@ struct Connection {
     stream: Box<dyn Io>,
     certificate: Option<Vec<u8>>,
     card: Arc<Mutex<String>>,
+    cards: Arc<AtomicUsize>,
     script: Arc<Script>,
     log: Arc<Mutex<Vec<Received>>>,
 }
@@ -194,6 +205,7 @@ impl Connection {
         while let Some(request) = self.read(&mut buffer).await {
             let reply = if request.head.starts_with("GET") {
                 if request.head.contains("agent-card.json") {
+                    self.cards.fetch_add(1, Ordering::SeqCst);
                     Reply::Json(self.card.lock().expect("card").clone())
                 } else {
                     Reply::Whole(404, "", "no".to_owned())

@@ -75,10 +75,24 @@ impl Gateway {
         Self::prepare(yaml, base).start().await
     }
 
+    /// From a file, which a reload reads again.
+    pub async fn from_file(path: &Path) -> Self {
+        let environment = Environment::default();
+        let config =
+            config::load(path, &environment).unwrap_or_else(|problems| panic!("{}", config::render(&problems)));
+        let mut prepared = Self::prepare_config(config);
+        prepared.gateway = prepared.gateway.from_file(path.to_owned(), environment);
+        prepared.start().await
+    }
+
     /// Files are read, nothing runs.
     pub fn prepare(yaml: &str, base: &Path) -> Prepared {
         let config = config::parse(yaml, base, &Environment::default())
             .unwrap_or_else(|problems| panic!("{}\n{yaml}", config::render(&problems)));
+        Self::prepare_config(config)
+    }
+
+    fn prepare_config(config: config::Config) -> Prepared {
         let log = Log::default();
         let sink = log.clone();
         let access = AccessLog::to(move |bytes| sink.0.lock().expect("log").extend_from_slice(bytes));
@@ -120,6 +134,29 @@ impl Gateway {
     /// The access log, to be read after the gateway has ended.
     pub fn log(&self) -> Log {
         self.log.clone()
+    }
+
+    /// Reads everything again; whether it is in force.
+    pub async fn reload(&self) -> bool {
+        self.bound().reloader.reload().await
+    }
+
+    /// Where a listener is.
+    pub fn listener(&self, name: &str) -> Option<SocketAddr> {
+        let listening = self.bound().listening();
+        listening
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, address)| *address)
+    }
+
+    /// Background jobs of the gateway.
+    pub fn services(&self) -> usize {
+        self.bound().services()
+    }
+
+    fn bound(&self) -> &Bound {
+        self.bound.as_ref().expect("running")
     }
 
     /// Drains and ends. Returns whether everything finished by itself.

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::net::UnixDatagram;
 use tokio::sync::mpsc;
 
@@ -22,8 +23,11 @@ fn run(path: &Path) -> Program {
     Program::gateway(["run", "--config", path.to_str().unwrap()])
 }
 
+/// What a test has to keep: the agent, and the folder of the configuration.
+type Site = (Agent, TempDir);
+
 /// A program before an agent whose first call is a stream that the test feeds.
-async fn streaming(top: &str) -> (Agent, Program, SocketAddr, SocketAddr, mpsc::Sender<Option<String>>) {
+async fn streaming(top: &str) -> (Site, Program, SocketAddr, SocketAddr, mpsc::Sender<Option<String>>) {
     let (events, chunks) = mpsc::channel(16);
     let chunks = Mutex::new(Some(chunks));
     let agent = Agent::start(move |_| match chunks.lock().unwrap().take() {
@@ -35,7 +39,7 @@ async fn streaming(top: &str) -> (Agent, Program, SocketAddr, SocketAddr, mpsc::
     let mut gateway = run(&file(&folder, &config_of(&[agent.address], "", top)));
     let (public, admin) = gateway.addresses().await;
     ready(admin).await;
-    (agent, gateway, public, admin, events)
+    ((agent, folder), gateway, public, admin, events)
 }
 
 #[tokio::test]
@@ -67,7 +71,7 @@ async fn sigterm_and_sigint_end_an_idle_gateway_with_0() {
 
 #[tokio::test]
 async fn sigterm_waits_for_a_stream_that_ends_in_time() {
-    let (_agent, gateway, public, admin, events) = streaming("").await;
+    let (_site, gateway, public, admin, events) = streaming("").await;
     events.send(Some(task_event("1", "t"))).await.unwrap();
     let response = open(public, "POST", "/agent", &[JSON, CREDENTIAL], &request()).await;
     gateway.signal(Signal::TERM);
@@ -89,7 +93,7 @@ async fn sigterm_waits_for_a_stream_that_ends_in_time() {
 
 #[tokio::test]
 async fn sigterm_ends_a_stream_at_the_deadline_and_says_so() {
-    let (_agent, gateway, public, _, events) = streaming("drain: 300ms").await;
+    let (_site, gateway, public, _, events) = streaming("drain: 300ms").await;
     events.send(Some(task_event("1", "t"))).await.unwrap();
     let response = open(public, "POST", "/agent", &[JSON, CREDENTIAL], &request()).await;
     gateway.signal(Signal::TERM);
@@ -111,7 +115,7 @@ async fn reloads(admin: SocketAddr, result: &str) -> f64 {
 
 #[tokio::test]
 async fn sighup_reads_files_again_and_the_gateway_goes_on() {
-    let (_agent, gateway, public, admin, events) = streaming("").await;
+    let (_site, gateway, public, admin, events) = streaming("").await;
     events.send(Some(task_event("1", "t"))).await.unwrap();
     let response = open(public, "POST", "/agent", &[JSON, CREDENTIAL], &request()).await;
     for count in 1..=3 {
@@ -166,15 +170,16 @@ async fn sighup_with_a_broken_file_keeps_the_old_keys_and_the_log_says_why() {
     assert_eq!(other.status, 401);
     let ended = gateway.terminate().await;
     assert_eq!(ended.code, Some(0));
-    let line = ended
-        .stderr
-        .lines()
-        .find(|line| line.contains("reload refused"))
-        .expect("a line");
+    let mut lines = ended.stderr.lines();
+    let line = lines.find(|line| line.contains("problem")).expect("a line");
+    assert!(lines.any(|line| line.contains("reload refused")), "{}", ended.stderr);
     let line: Value = serde_json::from_str(line).unwrap();
-    let problems = line["problems"].as_str().unwrap();
-    assert!(problems.contains("security_schemes.key.keys_file"), "{problems}");
-    assert!(!problems.contains("very-secret"), "{problems}");
+    let problem = line["problem"].as_str().unwrap();
+    assert!(
+        problem.starts_with("security_schemes.key.keys_file (line "),
+        "{problem}"
+    );
+    assert!(!ended.stderr.contains("very-secret"), "{}", ended.stderr);
 }
 
 #[tokio::test]
