@@ -191,3 +191,37 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn services_of_a_scope_end_with_its_guard_and_the_others_go_on() {
+        let drain = Drain::new();
+        let (scope, guard) = drain.scope();
+        scope.service(std::future::pending());
+        drain.service(std::future::pending());
+        assert_eq!(drain.services(), 2);
+        drop(guard);
+        while drain.services() > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert!(drain.run(Duration::ZERO, Duration::from_secs(10)).await);
+        assert_eq!(drain.services(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_branch_leaves_alone_and_drains_with_the_whole() {
+        let drain = Drain::new();
+        let (one, other) = (drain.branch(), drain.branch());
+        one.leave();
+        assert_eq!(
+            (one.is_draining(), other.is_draining(), drain.is_draining()),
+            (true, false, false)
+        );
+        let until = drain.until_deadline();
+        assert!(drain.run(Duration::ZERO, Duration::ZERO).await);
+        assert!(other.is_draining() && until.is_cancelled() && drain.is_past_deadline());
+    }
+}

@@ -76,11 +76,11 @@ impl Owners for Known {
 }
 
 fn ann() -> Principal {
-    Principal {
-        id: Arc::from("key:ann"),
-        schemes: vec![Arc::from("key")],
-        attributes: ["tenant=acme", "groups=ops", "groups=dev"].map(Arc::from).to_vec(),
-    }
+    let mut ann = Principal::anonymous();
+    ann.id = Arc::from("key:ann");
+    ann.schemes = vec![Arc::from("key")];
+    ann.attributes = ["tenant=acme", "groups=ops", "groups=dev"].map(Arc::from).to_vec();
+    ann
 }
 
 fn owned_by(owner: TaskOwner) -> Policy {

@@ -263,6 +263,19 @@ impl Bench {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_card_that_is_asked_for_is_fetched_at_once() {
+    let mut bench = Bench::new(&[&["u"]]);
+    bench.script.then(failed()).then(Ok(&card("maps")));
+    bench.run();
+    bench.run();
+    assert_eq!(bench.script.asked(), ["u"], "it waits");
+    bench.at_once.notify_one();
+    bench.run();
+    assert_eq!(bench.script.asked(), ["u"]);
+    assert_eq!(bench.state(), "ready None");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_last_good_card_stays_until_a_better_one_comes() {
     let mut bench = Bench::new(&[&["u"]]);
     assert_eq!(bench.state(), "not fetched None");

@@ -23,20 +23,20 @@ fn hash(password: &str, algorithm: &str) -> String {
         .to_string()
 }
 
-fn users(text: &str) -> (NamedTempFile, Scheme) {
+pub(super) fn users(text: &str) -> (NamedTempFile, Scheme) {
     let file = file(text);
     let users_file = file.path().to_owned();
     (file, scheme(SchemeKind::Basic { users_file }))
 }
 
-fn ann(password: &str) -> String {
+pub(super) fn ann(password: &str) -> String {
     format!(
         "users:\n- {{ name: ann, password_hash: \"{}\", scopes: [read] }}\n",
         hash(password, "argon2id")
     )
 }
 
-fn basic(credential: &[u8]) -> request::Parts {
+pub(super) fn basic(credential: &[u8]) -> request::Parts {
     with_authorization(&format!("Basic {}", STANDARD.encode(credential)))
 }
 

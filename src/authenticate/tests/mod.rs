@@ -1,5 +1,6 @@
 //! Credentials against verifiers. Time is set by hand, keys are made by the run; only `remote` uses a socket.
 
+mod again;
 mod api_key;
 mod basic;
 mod certificate;
@@ -20,7 +21,7 @@ use tempfile::NamedTempFile;
 use super::*;
 use crate::a2a::security::{SchemeUse, Security};
 use crate::clock::Clock;
-use crate::config::{ApiKey, ApiKeyPlace, KeySource, Problem, Scheme, SchemeKind};
+use crate::config::{ApiKey, ApiKeyPlace, CertificateRule, KeySource, Problem, Scheme, SchemeKind};
 use crate::tls::{Peer, PeerCertificate};
 
 /// 2027-01-15; whole, so that tokens are easy to read.

@@ -1,7 +1,6 @@
 //! Alternatives of schemes together: who the principal is, which scopes count, what a refused caller is asked for.
 
 use super::*;
-use crate::config::CertificateRule;
 
 /// Keys `a` in X-A, `b` in X-B, certificates `m`.
 fn verifiers() -> Verifiers {

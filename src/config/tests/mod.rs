@@ -2,6 +2,7 @@
 
 mod environment;
 mod generated;
+mod running;
 mod secrets;
 mod start;
 mod units;

@@ -332,3 +332,27 @@ async fn a_session_does_not_cross_listeners() {
         assert!(!server.is_resumed(), "{version:?}");
     }
 }
+
+#[tokio::test]
+async fn the_certificate_of_an_open_connection_is_believed_as_long_as_a_new_one_would_be() {
+    let mut setup = setup(ClientCertificates::Required);
+    let (agent, other) = (setup.clients.client(AGENT), setup.clients.client(AGENT));
+    let path = setup.folder.write("clients.crl", &setup.clients.crl(&[]));
+    setup.tls.client_crls = vec![path.clone()];
+    let mut acceptor = build(&setup.tls);
+    let client = Caller::showing(&setup.servers, &agent).shared();
+    let ((_, peer), _client) = connect(&acceptor, &client, "a.example").await;
+    let chain = peer.chain.unwrap();
+    assert!(acceptor.trusts(&chain));
+    for (revoked, expected) in [(&other, true), (&agent, false), (&other, true)] {
+        replace(&path, &setup.clients.crl(&[revoked]));
+        assert_eq!(reload(&mut acceptor, &setup.tls), Ok(true));
+        for _ in 0..2 {
+            assert_eq!(acceptor.trusts(&chain), expected);
+        }
+    }
+    setup.tls.client_certificates = ClientCertificates::Off;
+    setup.tls.client_crls.clear();
+    assert_eq!(reload(&mut acceptor, &setup.tls), Ok(true));
+    assert!(!acceptor.trusts(&chain), "nobody's certificate is asked for");
+}

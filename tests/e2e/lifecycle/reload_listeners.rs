@@ -54,7 +54,7 @@ async fn what_a_removed_listener_serves_is_finished() {
     let http2 = open_http2(second, "/a", &[JSON, CREDENTIAL], &request()).await;
     desk.apply(&one).await;
     eventually("nobody listens", || async { TcpStream::connect(second).await.is_err() }).await;
-    streams.send(&task_event("1", "t")).await;
+    streams.send(&task_event("1", "t"));
     streams.end();
     let whole = format!("{}{}", task_event("1", "t"), task_event("1", "t"));
     assert_eq!(read(http1).await, (whole.clone(), true));

@@ -58,7 +58,7 @@ impl Streams {
         }
     }
 
-    pub async fn send(&self, text: &str) {
+    pub fn send(&self, text: &str) {
         let events = self.events.lock().unwrap().clone().expect("not ended");
         events.send(text.to_owned()).unwrap();
     }
@@ -125,7 +125,7 @@ async fn the_stream_of_a_removed_key_ends_broken_and_that_of_another_goes_on() {
     assert_eq!(read(goes2).await, (task_event("1", "t"), false));
     ended(&desk, "credential-not-valid", 2).await;
     eventually("the agent is told", || async { streams.agent.open() <= 2 }).await;
-    streams.send(&task_event("1", "t")).await;
+    streams.send(&task_event("1", "t"));
     streams.end();
     assert_eq!(read(stays).await, (task_event("1", "t").repeat(2), true));
 }

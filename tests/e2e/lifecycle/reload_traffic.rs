@@ -48,7 +48,7 @@ async fn a_stream_and_a_slow_call_run_through_reloads() {
     eventually("the call is at the agent", || async { slow.received().len() == 1 }).await;
     for round in 1..=5 {
         desk.apply(&variant(2 * round + 1, a, b)).await;
-        streams.send(&task_event("1", "t")).await;
+        streams.send(&task_event("1", "t"));
     }
     assert_eq!(desk.gateway.metric(OK).await, 5.0);
     streams.end();
