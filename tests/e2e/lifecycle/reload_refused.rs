@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::binary::{file, ready};
 use super::program::Program;
+use super::reload::replace;
 use super::reload_agents::{Desk, yaml};
-use crate::harness::{Agent, agent, eventually, get, post, send};
+use crate::harness::{Agent, KEY_HASH, agent, eventually, get, post, send};
 
 #[tokio::test]
 async fn a_file_with_a_mistake_changes_nothing() {
@@ -46,6 +47,21 @@ async fn a_file_with_a_mistake_changes_nothing() {
     );
     desk.apply(&next).await;
     desk.answers("/b").await;
+}
+
+#[tokio::test]
+async fn a_refused_configuration_counts_once_the_file_that_it_lacks_is_there() {
+    let (a, b) = (
+        Agent::start(agent::tasks(|| "t".to_owned())).await,
+        Agent::start(agent::tasks(|| "t".to_owned())).await,
+    );
+    let desk = Desk::of(&yaml(&[("a", &[a.address], "")], "")).await;
+    let inline = format!("keys: [ {{ id: tester, hash: \"{KEY_HASH}\" }} ]");
+    let next = yaml(&[("b", &[b.address], "")], "").replace(&inline, "keys_file: keys.yaml");
+    desk.refuse(&next).await;
+    replace(desk.folder.path(), "keys.yaml", &format!("{inline}\n"));
+    desk.answers("/b").await;
+    assert_eq!(desk.status("/a").await, 404);
 }
 
 #[tokio::test]

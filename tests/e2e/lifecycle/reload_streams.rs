@@ -5,8 +5,9 @@ use std::sync::Mutex;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
-use http::Request;
-use http_body_util::Full;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -18,10 +19,11 @@ use super::reload_agents::{Desk, yaml};
 use crate::faults::JSON;
 use crate::harness::agent::{Agent, Reply, task_event};
 use crate::harness::authority::{Authority, CLIENT, TLS_13};
-use crate::harness::client::{open, open_http2, read};
-use crate::harness::{KEY, eventually, send};
+use crate::harness::client::{PATIENCE, open, open_http2, read};
+use crate::harness::{KEY, call, eventually, send};
 
-/// An agent that answers every streaming call with one event, and then with what the test sends to all.
+/// An agent that answers every streaming call with one event of a task, and then with what the test sends to all. The task is
+/// called as the message says, or `t`: those of two callers must be two.
 pub(super) struct Streams {
     pub agent: Agent,
     events: Mutex<Option<broadcast::Sender<String>>>,
@@ -32,7 +34,7 @@ impl Streams {
         let (events, _) = broadcast::channel::<String>(16);
         let all = events.clone().downgrade();
         let agent = Agent::start(move |received| {
-            if received.json()["method"] != "SendStreamingMessage" {
+            if received.json()["method"] == "SendMessage" {
                 let id = received.id();
                 return Reply::Json(format!(
                     r#"{{"jsonrpc":"2.0","id":{id},"result":{{"task":{{"id":"t","contextId":"c","status":{{"state":"TASK_STATE_WORKING"}}}}}}}}"#
@@ -40,8 +42,11 @@ impl Streams {
             }
             let (chunks, out) = mpsc::channel(16);
             let all = all.upgrade().map(|all| all.subscribe());
+            let call = received.json();
+            let text = call["params"]["message"]["parts"][0]["text"].as_str().unwrap_or("x");
+            let first = task_event("1", if text == "x" { "t" } else { text });
             tokio::spawn(async move {
-                let _gone = chunks.send(Some(task_event("1", "t"))).await;
+                let _gone = chunks.send(Some(first)).await;
                 let Some(mut all) = all else { return };
                 while let Ok(text) = all.recv().await {
                     if chunks.send(Some(text)).await.is_err() {
@@ -92,6 +97,21 @@ fn with_scheme(text: &str, scheme: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// The stream behind its first event: from there on it is the configuration that ends it.
+async fn begun(mut response: Response<Incoming>) -> Response<Incoming> {
+    let frame = tokio::time::timeout(PATIENCE, response.body_mut().frame()).await;
+    let first = frame.expect("in time").expect("an event").expect("whole").into_data();
+    assert!(first.expect("data").starts_with(b"data: "));
+    response
+}
+
+/// What opens the stream of a task.
+fn opening(task: &str) -> String {
+    request().replace("\"x\"", &format!("\"{task}\""))
+}
+
+const CUT: (String, bool) = (String::new(), false);
+
 /// A stream of one kind goes on, another ends broken: by the record, the metric and the agent's own connections.
 async fn ended(desk: &Desk, reason: &str, count: usize) {
     let counted = format!("a2a_gateway_streams_revoked_total{{reason=\"{reason}\"}}");
@@ -99,12 +119,12 @@ async fn ended(desk: &Desk, reason: &str, count: usize) {
         desk.gateway.metric(&counted).await == count as f64
     })
     .await;
-    let records = desk.gateway.access(count).await;
-    let revoked = records.iter().filter(|record| record["outcome"] == "revoked");
-    let details: Vec<_> = revoked
-        .map(|record| record["detail"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(details, vec![reason; count], "{records:?}");
+    eventually("the records say so", || async {
+        let records = desk.gateway.log().records();
+        let revoked = records.iter().filter(|record| record["outcome"] == "revoked");
+        revoked.filter(|record| record["detail"] == reason).count() == count
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -116,18 +136,19 @@ async fn the_stream_of_a_removed_key_ends_broken_and_that_of_another_goes_on() {
     let scheme = "  key: { type: apiKey, in: header, name: X-API-Key, keys_file: keys.yaml }";
     let desk = Desk::in_folder(folder, &with_scheme(&text, scheme)).await;
     let address = desk.gateway.address;
-    let of =
-        |key: &'static str| async move { open(address, "POST", "/a", &[JSON, ("x-api-key", key)], &request()).await };
+    let of = |key: &'static str| async move {
+        begun(open(address, "POST", "/a", &[JSON, ("x-api-key", key)], &opening(key)).await).await
+    };
     let (stays, goes) = (of("stays").await, of("goes").await);
-    let goes2 = open_http2(address, "/a", &[JSON, ("x-api-key", "goes")], &request()).await;
+    let goes2 = begun(open_http2(address, "/a", &[JSON, ("x-api-key", "goes")], &opening("goes")).await).await;
     replace(desk.folder.path(), "keys.yaml", &keys(&["other", "stays"]));
-    assert_eq!(read(goes).await, (task_event("1", "t"), false));
-    assert_eq!(read(goes2).await, (task_event("1", "t"), false));
+    assert_eq!(read(goes).await, CUT);
+    assert_eq!(read(goes2).await, CUT);
     ended(&desk, "credential-not-valid", 2).await;
     eventually("the agent is told", || async { streams.agent.open() <= 2 }).await;
     streams.send(&task_event("1", "t"));
     streams.end();
-    assert_eq!(read(stays).await, (task_event("1", "t").repeat(2), true));
+    assert_eq!(read(stays).await, (task_event("1", "t"), true));
 }
 
 #[tokio::test]
@@ -136,14 +157,15 @@ async fn streams_of_a_removed_agent_end_broken() {
     let (a, b) = (streams.agent.address, others.agent.address);
     let desk = Desk::of(&yaml(&[("a", &[a], ""), ("b", &[b], "")], "")).await;
     let address = desk.gateway.address;
-    let at =
-        |path: &'static str| async move { open(address, "POST", path, &[JSON, ("x-api-key", KEY)], &request()).await };
+    let at = |path: &'static str| async move {
+        begun(open(address, "POST", path, &[JSON, ("x-api-key", KEY)], &request()).await).await
+    };
     let (goes, stays) = (at("/a").await, at("/b").await);
     desk.apply(&yaml(&[("b", &[b], "")], "")).await;
-    assert_eq!(read(goes).await, (task_event("1", "t"), false));
+    assert_eq!(read(goes).await, CUT);
     ended(&desk, "agent-removed", 1).await;
     others.end();
-    assert_eq!(read(stays).await, (task_event("1", "t"), true));
+    assert_eq!(read(stays).await, (String::new(), true));
 }
 
 #[tokio::test]
@@ -159,31 +181,30 @@ async fn a_stream_ends_when_its_caller_would_not_be_admitted_any_more() {
     };
     let desk = Desk::of(&at("")).await;
     let address = desk.gateway.address;
-    let stream = || async {
-        open(
-            address,
-            "POST",
-            "/a",
-            &[JSON, ("x-api-key", KEY), ("x-other", "o")],
-            &request(),
+    let stream = |task: &'static str| async move {
+        begun(
+            open(
+                address,
+                "POST",
+                "/a",
+                &[JSON, ("x-api-key", KEY), ("x-other", "o")],
+                &opening(task),
+            )
+            .await,
         )
         .await
     };
-    let by_key = stream().await;
+    let by_key = stream("one").await;
     // One of two is enough, and it is the one that was shown.
     desk.apply(&at("security: [ { other: [] }, { key: [] } ]")).await;
     desk.apply(&at("security: []")).await;
     desk.apply(&at("security: [ { other: [] } ]")).await;
-    assert_eq!(read(by_key).await, (task_event("1", "t"), false));
+    assert_eq!(read(by_key).await, CUT);
     ended(&desk, "requirement-not-met", 1).await;
-    let by_other = stream().await;
+    let by_other = stream("other").await;
     let renamed = at("security: [ { renamed: [] } ]").replace("  other:", "  renamed:");
     desk.apply(&renamed).await;
-    assert_eq!(
-        read(by_other).await,
-        (task_event("1", "t"), false),
-        "the scheme is gone"
-    );
+    assert_eq!(read(by_other).await, CUT, "the scheme is gone");
     eventually("it is counted", || async {
         desk.gateway
             .metric("a2a_gateway_streams_revoked_total{reason=\"credential-not-valid\"}")
@@ -191,6 +212,34 @@ async fn a_stream_ends_when_its_caller_would_not_be_admitted_any_more() {
             == 1.0
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_stream_of_a_task_that_is_shared_no_more_ends_and_its_owners_goes_on() {
+    let streams = Streams::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("keys.yaml"), keys(&["ann", "bob"])).unwrap();
+    let scheme = "  key: { type: apiKey, in: header, name: X-API-Key, keys_file: keys.yaml }";
+    let with = |more: &str| with_scheme(&yaml(&[("a", &[streams.agent.address], more)], ""), scheme);
+    let shared = with("policy: { task_sharing: [ { with: [ \"key:bob\" ] } ] }");
+    let desk = Desk::in_folder(folder, &shared).await;
+    let address = desk.gateway.address;
+    let fields = |key: &'static str| [JSON, ("x-api-key", key)];
+    assert_eq!(
+        call(address, "POST", "/a", &fields("ann"), &send("1", "x"))
+            .await
+            .status,
+        200
+    );
+    let subscribe = r#"{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"t"}}"#;
+    let of = |key: &'static str| async move { begun(open(address, "POST", "/a", &fields(key), subscribe).await).await };
+    let (owner, other) = (of("ann").await, of("bob").await);
+    desk.apply(&with("policy: { task_sharing: [ { with: [ \"key:carl\" ] } ] }"))
+        .await;
+    assert_eq!(read(other).await, CUT);
+    ended(&desk, "task-not-permitted", 1).await;
+    streams.end();
+    assert_eq!(read(owner).await, (String::new(), true));
 }
 
 #[tokio::test]
@@ -252,7 +301,7 @@ async fn streams_and_calls_on_a_connection_whose_certificate_is_revoked_end() {
         .await
         .unwrap();
     tokio::spawn(connection);
-    let call = |body: String| {
+    let asked = |body: String| {
         let request = Request::post("https://a.example/a").header("content-type", "application/json");
         let mut sender = sender.clone();
         async move {
@@ -262,8 +311,8 @@ async fn streams_and_calls_on_a_connection_whose_certificate_is_revoked_end() {
                 .unwrap()
         }
     };
-    assert_eq!(call(send("1", "x")).await.status(), 200);
-    let open = call(request()).await;
+    assert_eq!(asked(send("1", "x")).await.status(), 200);
+    let open = begun(asked(request()).await).await;
     // Another list, and the client is not on it.
     replace(
         authority.folder.path(),
@@ -271,11 +320,11 @@ async fn streams_and_calls_on_a_connection_whose_certificate_is_revoked_end() {
         &authority.revoked(&[CLIENT + 2]),
     );
     assert!(desk.gateway.reload().await);
-    assert_eq!(call(send("1", "x")).await.status(), 200);
+    assert_eq!(asked(send("1", "x")).await.status(), 200);
     replace(authority.folder.path(), "clients.crl", &authority.revoked(&[CLIENT]));
     assert!(desk.gateway.reload().await);
-    assert_eq!(read(open).await, (task_event("1", "t"), false));
-    let refused = call(send("1", "x")).await;
+    assert_eq!(read(open).await, CUT);
+    let refused = asked(send("1", "x")).await;
     assert_eq!(refused.status(), 401);
     assert!(refused.headers().contains_key("www-authenticate"));
     eventually("it is counted", || async {
