@@ -14,7 +14,9 @@ use super::Pipeline;
 use crate::authenticate::Principal;
 use crate::authorize::Permit;
 use crate::http::framing::Refusal;
-use crate::observe::Outcome;
+use crate::observe::{Outcome, Reason};
+use crate::respond::Reject;
+use crate::respond::body::Held;
 use crate::respond::standing::{Asked, Leave, Standing, Touched};
 use crate::tls::{Acceptor, Peer};
 
@@ -61,12 +63,22 @@ pub struct Downstream {
 
 impl Downstream {
     /// The client certificate of the connection, if there is one, is still believed.
-    pub(super) fn is_trusted(&self) -> bool {
+    fn is_trusted(&self) -> bool {
         let Some((chain, acceptor)) = self.peer.chain.as_ref().zip(self.acceptor.as_ref()) else {
             return true;
         };
         let acceptor = acceptor.load();
         acceptor.as_ref().is_some_and(|acceptor| acceptor.trusts(chain))
+    }
+
+    /// A connection that showed what is not believed any more carries no further request.
+    pub(super) fn trusted(&self, held: &mut Held) -> Result<(), Reject> {
+        if self.is_trusted() {
+            return Ok(());
+        }
+        held.record.detail = Some(NOT_TRUSTED);
+        let reject = Reject::new(Reason::Unauthenticated);
+        Err(reject.challenging("MutualTLS realm=\"a2a-gateway\"").closing())
     }
 }
 
@@ -106,7 +118,7 @@ impl Standing for Downstream {
 }
 
 /// The client certificate was good when the connection began.
-pub(super) const NOT_TRUSTED: &str = "certificate-not-trusted";
+const NOT_TRUSTED: &str = "certificate-not-trusted";
 
 impl Pipeline {
     /// What a stream that this configuration permits waits on.

@@ -40,7 +40,6 @@ use crate::route::{self, Place, RouteMatch, Routes};
 use crate::upstream::{self, Answer, Outgoing, Upstream};
 use crate::{a2a, card, parse};
 
-use self::current::NOT_TRUSTED;
 pub use self::current::{Current, Downstream};
 
 /// One configuration at work: everything that its requests share. Built by `app`, replaced whole by a reload.
@@ -128,8 +127,7 @@ impl Pipeline {
             );
             let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
             let mut held = Held { record, slot: None };
-            let trusted = downstream.is_trusted();
-            let answered = match self.enter(&downstream, trusted, &parts, &mut held) {
+            let answered = match self.enter(&downstream, &parts, &mut held) {
                 Ok(RouteMatch {
                     agent,
                     place: Place::Card,
@@ -148,7 +146,7 @@ impl Pipeline {
                 };
                 reject.response(form, held)
             });
-            if downstream.refusal.is_in_body() || !trusted {
+            if downstream.refusal.is_in_body() {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -157,20 +155,11 @@ impl Pipeline {
     }
 
     /// The head: clean, and for an agent that is served here.
-    fn enter(
-        &self,
-        downstream: &Downstream,
-        trusted: bool,
-        parts: &request::Parts,
-        held: &mut Held,
-    ) -> Result<RouteMatch, Reject> {
+    fn enter(&self, downstream: &Downstream, parts: &request::Parts, held: &mut Held) -> Result<RouteMatch, Reject> {
         if let Some(reason) = downstream.refusal.of(parts) {
             return Err(Reject::new(reason));
         }
-        if !trusted {
-            held.record.detail = Some(NOT_TRUSTED);
-            return Err(Reject::new(Reason::Unauthenticated).challenging("MutualTLS realm=\"a2a-gateway\""));
-        }
+        downstream.trusted(held)?;
         hygiene::check(parts, self.head)?;
         let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
         held.record.agent = self.agent(route).map(|agent| agent.metrics.clone()).ok();

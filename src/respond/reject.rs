@@ -79,6 +79,13 @@ impl Reject {
         self
     }
 
+    /// The connection ends with the answer.
+    pub fn closing(mut self) -> Self {
+        let close = HeaderValue::from_static("close");
+        self.more.headers.insert(header::CONNECTION, close);
+        self
+    }
+
     pub fn allowing(mut self, methods: &'static str) -> Self {
         self.more
             .headers
