@@ -78,6 +78,15 @@ impl Config {
     pub fn with_secrets_read_again(&self) -> Result<Self, Vec<Problem>> {
         let mut next = self.clone();
         let mut problems = Vec::new();
+        for (index, secret) in next.page_tokens.keys.iter_mut().enumerate() {
+            match secret.read_again() {
+                Ok(read) => *secret = read,
+                Err(cause) => {
+                    let key = format!("{}.value_file", place("page_tokens.keys", index));
+                    problems.push(Problem::new(key, cause));
+                }
+            }
+        }
         for (index, agent) in next.agents.iter_mut().enumerate() {
             let Some(credential) = &mut agent.upstream.credential else {
                 continue;
@@ -105,6 +114,8 @@ impl Config {
         for tls in self.listeners.iter().filter_map(|listener| listener.tls.as_ref()) {
             files.extend(tls.files());
         }
+        let page_tokens = self.page_tokens.keys.iter().filter_map(Secret::file);
+        files.extend(page_tokens.map(Path::to_owned));
         for scheme in self.security_schemes.values() {
             files.extend(scheme.kind.file().map(Path::to_owned));
         }
