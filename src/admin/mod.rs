@@ -1,9 +1,11 @@
-//! The admin listener: health, readiness, metrics, the running configuration, records of tasks and contexts.
+//! The admin listener: health, readiness, metrics, the running configuration, records of tasks and
+//! contexts, the endpoints of agents.
 //!
 //! It has no authentication of its own: keep it on loopback or on a network of operators. What changes something is a POST
 //! of `application/json`, which no page in an operator's browser can send here unasked. It answers until the very end of a
 //! drain, so that an orchestrator sees why the gateway is not ready.
 
+mod endpoints;
 mod records;
 
 use std::convert::Infallible;
@@ -31,6 +33,7 @@ use crate::pipeline::{Agent, Current};
 /// A few probes and one scraper; the bound keeps a loop in a dashboard from taking the gateway's descriptors.
 pub const CONNECTIONS: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const NOT_JSON: &str = "the content type must be application/json";
 /// A change is one name.
 const MAX_BODY: usize = 16 * 1024;
 
@@ -63,6 +66,10 @@ impl Admin {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         match *request.method() {
             Method::GET | Method::HEAD => self.show(request.uri().path()),
+            Method::POST if endpoints::is_place(request.uri().path()) => {
+                let (parts, _) = request.into_parts();
+                endpoints::change(&self.current.load().agents, &parts)
+            }
             Method::POST => match body(request).await {
                 Ok((path, body)) => self.change(&path, &body),
                 Err((status, cause)) => json_answer(status, &json!({ "error": cause })),
@@ -80,6 +87,7 @@ impl Admin {
             "/ready" => self.ready(),
             "/metrics" => self.metrics(),
             "/config" => json_answer(StatusCode::OK, &config::redacted(&self.config.load())),
+            path if endpoints::is_place(path) => endpoints::show(&self.current.load().agents, path),
             path => match Place::of(path) {
                 Some(place) => records::show(&self.current.load().affinity, &place),
                 None => no_such_place(),
@@ -140,6 +148,7 @@ impl Admin {
         metrics.evicted_live.set(signed(stats.evicted_live));
         metrics.store_write_errors.set(signed(stats.write_errors));
         metrics.store_degraded.set(i64::from(stats.degraded));
+        endpoints::measure(&self.current.load().agents);
         match metrics.render() {
             Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
             Err(error) => {
@@ -170,8 +179,9 @@ fn no_such_place() -> Response<Full<Bytes>> {
         StatusCode::NOT_FOUND,
         &json!({ "error": "not found", "paths": [
             "/health", "/ready", "/metrics", "/config",
-            "/tasks/{agent}/{id}", "/contexts/{agent}/{id}",
+            "/tasks/{agent}/{id}", "/contexts/{agent}/{id}", "/agents/{agent}/endpoints",
             "POST /tasks/{agent}/{id}/owner", "POST /contexts/{agent}/{id}/owner",
+            "POST /agents/{agent}/endpoints/drain?url={url}", "POST /agents/{agent}/endpoints/undrain?url={url}",
         ] }),
     )
 }
@@ -180,10 +190,7 @@ fn no_such_place() -> Response<Full<Bytes>> {
 async fn body(request: Request<Incoming>) -> Result<(String, Value), (StatusCode, &'static str)> {
     let (parts, body) = request.into_parts();
     if !parse::is_json(&parts) {
-        return Err((
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the content type must be application/json",
-        ));
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, NOT_JSON));
     }
     let bounds = Bounds {
         bytes: MAX_BODY,

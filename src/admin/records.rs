@@ -116,7 +116,7 @@ fn unknown() -> Response<Full<Bytes>> {
 }
 
 /// Percent-decoding; what is no valid escape stays as it is.
-fn decoded(text: &str) -> String {
+pub(super) fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

@@ -25,7 +25,7 @@ use crate::observe::Metrics;
 use crate::pipeline::{Agent, Enforced};
 use crate::ratelimit::RateLimiter;
 use crate::tls;
-use crate::upstream::{Renewal, Upstream};
+use crate::upstream::{Probe, Renewal, Upstream};
 
 /// For one attempt at one address.
 const CARD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -98,7 +98,13 @@ pub fn build(
             (before.agent.endpoints.clone(), Some(before.agent.upstream.clone()))
         }
         None => {
-            let endpoints = Endpoints::build(&config.upstream.endpoints, config.upstream.balance)
+            let config::Upstream {
+                endpoints,
+                balancing,
+                retry_budget,
+                ..
+            } = &config.upstream;
+            let endpoints = Endpoints::build(endpoints, balancing, *retry_budget, &metrics)
                 .map_err(|error| vec![Problem::new(format!("{upstream_key}.endpoints"), error.to_string())])?;
             let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, parts.drain, &metrics)
                 .map_err(|found| problems.extend(found));
@@ -246,6 +252,9 @@ impl Built {
         let upstream_jobs = upstream_jobs.unwrap_or_else(|| {
             let (scope, jobs) = drain.scope();
             agent.upstream.start(&scope);
+            for probe in probes(&section, &agent) {
+                scope.service(probe.run());
+            }
             Arc::new(jobs)
         });
         let limiter_jobs = limiter_jobs.unwrap_or_else(|| {
@@ -358,6 +367,46 @@ impl card::Keeper for Target {
     fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService> {
         self.rules.decide(origin, &self.agent, &self.verifiers)
     }
+}
+
+/// The services that ask endpoints by themselves, where anything is to be asked.
+fn probes(config: &config::Agent, agent: &Agent) -> Vec<Probe> {
+    let health = &config.upstream.balancing.health;
+    if health.is_none() && !agent.endpoints.is_passive() {
+        return Vec::new();
+    }
+    let path = health.as_ref().and_then(|health| health.path.as_deref());
+    let urls = |endpoint: &config::Endpoint| match path {
+        Some(path) => vec![at_root(&endpoint.url, path)],
+        None => card::places(std::slice::from_ref(endpoint), None)
+            .into_iter()
+            .flat_map(|place| place.urls)
+            .collect(),
+    };
+    let all = agent.endpoints.all().iter().zip(&config.upstream.endpoints);
+    all.map(|(endpoint, configured)| Probe {
+        upstream: agent.upstream.clone(),
+        endpoint: endpoint.clone(),
+        urls: urls(configured),
+        health: health.clone(),
+        options: fetch::Options {
+            headers: http::HeaderMap::new(),
+            max_bytes: config.card.max_bytes,
+            timeout: CARD_TIMEOUT,
+            max_header_bytes: config.upstream.answer_header_bytes,
+            server_name: (config.upstream.tls.server_name.as_ref())
+                .and_then(|name| tls::client::server_name(&config.upstream.tls, name).ok()),
+        },
+    })
+    .collect()
+}
+
+/// A path of the server that an endpoint is at.
+fn at_root(url: &str, path: &str) -> String {
+    let after_scheme = url.find("://").map_or(0, |at| at + "://".len());
+    let rest = url.get(after_scheme..).unwrap_or_default();
+    let end = after_scheme + rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    format!("{}{path}", url.get(..end).unwrap_or_default())
 }
 
 /// What the configuration says about the card of one agent.

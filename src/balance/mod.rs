@@ -1,16 +1,31 @@
-//! The endpoints of an agent, how busy they are, and the choice among them.
+//! The endpoints of an agent, how they stand, how busy they are, and the choice among them.
 //!
-//! A call with an owner goes to the owner or nowhere. Health, ejection and draining of endpoints belong here too once
-//! endpoints are watched; until then every configured endpoint is eligible.
+//! A call with an owner goes to the owner or nowhere. New work goes to endpoints that nothing is held against; when those
+//! are too few, to all that may be alive. While nothing is out of the ordinary, a choice reads a few counters and neither
+//! allocates nor locks nor asks for the time.
 
+mod budget;
+mod choice;
+mod ejection;
+mod health;
+mod queue;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::config::{self, Balance};
+use crate::config;
 use crate::http::hygiene;
+use crate::observe::AgentMetrics;
+
+pub use budget::RetryBudget;
+pub use choice::Ask;
+use choice::Choice;
+pub use ejection::{Fault, Suspicion};
+use health::Watch;
+pub use health::{Check, State};
+use queue::Slots;
 
 /// One address of an upstream.
 #[derive(Debug)]
@@ -22,20 +37,22 @@ pub struct Endpoint {
     pub host: http::HeaderValue,
     /// The place in the configured list.
     pub index: usize,
-    in_flight: AtomicUsize,
-}
-
-impl Endpoint {
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
-    }
+    /// What its draws in a hash begin with.
+    seed: u64,
+    slots: Slots,
+    watch: Arc<Watch>,
+    since: Instant,
 }
 
 #[derive(Debug)]
 pub struct Endpoints {
     list: Vec<Arc<Endpoint>>,
-    balance: Balance,
-    next: AtomicUsize,
+    choice: Choice,
+    watch: Arc<Watch>,
+    panic_threshold: usize,
+    pub retries: RetryBudget,
+    since: Instant,
+    metrics: Arc<AgentMetrics>,
 }
 
 /// The endpoint for one call; counted as in flight until dropped.
@@ -50,7 +67,7 @@ impl Selected {
 
 impl Drop for Selected {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        queue::leave(&self.0);
     }
 }
 
@@ -58,14 +75,85 @@ impl Drop for Selected {
 pub enum Error {
     #[error("the endpoint that owns the task is not configured any more")]
     OwnerGone,
+    #[error("the endpoint that owns the task does not answer at the moment")]
+    OwnerAway,
     #[error("every endpoint was tried")]
     NoneLeft,
+    #[error("no endpoint is healthy")]
+    NoneHealthy,
+    #[error("every endpoint is being drained")]
+    Drained,
+    #[error("the endpoint has as many calls under way, and waiting, as it may")]
+    Busy,
+}
+
+impl Endpoint {
+    pub fn in_flight(&self) -> usize {
+        self.slots.in_flight()
+    }
+
+    /// Calls that wait for a place.
+    pub fn waiting(&self) -> usize {
+        self.slots.waiting()
+    }
+
+    /// A place for a call, if there is one at once.
+    pub fn enter(self: &Arc<Self>) -> Option<Selected> {
+        queue::enter(self)
+    }
+
+    /// A place for a call, once the calls before it have theirs.
+    pub async fn wait(self: &Arc<Self>) -> Result<Selected, Error> {
+        queue::wait(self).await
+    }
+
+    /// It has answered a call.
+    pub fn succeeded(&self) {
+        self.watch.succeeded(self.index, || self.since.elapsed());
+    }
+
+    /// It has failed a call of this principal.
+    pub fn failed(&self, fault: Fault, principal: &str) {
+        let caller = choice::caller(principal);
+        self.watch.failed(self.index, fault, caller, self.since.elapsed());
+    }
+
+    /// The next thing that the gateway should find out about it.
+    pub async fn suspected(&self) -> Suspicion {
+        self.watch.suspected(self.index).await
+    }
+
+    /// What came of a suspicion.
+    pub fn found(&self, suspicion: Suspicion, found: Check) {
+        self.watch.found(self.index, suspicion, found, self.since.elapsed());
+    }
+
+    /// What a regular check has shown.
+    pub fn checked(&self, check: Check) {
+        self.watch.checked(self.index, check, self.since.elapsed());
+    }
+
+    /// While it is drained it takes no new work.
+    pub fn drain(&self, draining: bool) {
+        self.watch.drain(self.index, draining, self.since.elapsed());
+    }
+
+    pub fn state(&self) -> State {
+        self.watch.state(self.index, self.since.elapsed())
+    }
 }
 
 impl Endpoints {
     /// # Errors
     /// The URL that is none; the configuration's check refuses it before.
-    pub fn build(endpoints: &[config::Endpoint], balance: Balance) -> Result<Self, http::uri::InvalidUri> {
+    pub fn build(
+        endpoints: &[config::Endpoint],
+        config: &config::Balancing,
+        retry_budget: u32,
+        metrics: &Arc<AgentMetrics>,
+    ) -> Result<Self, http::uri::InvalidUri> {
+        let watch = Arc::new(Watch::new(config, endpoints, metrics));
+        let since = Instant::now();
         let list = endpoints
             .iter()
             .enumerate()
@@ -77,56 +165,98 @@ impl Endpoints {
                     host: hygiene::value(host),
                     uri,
                     index,
-                    in_flight: AtomicUsize::new(0),
+                    seed: choice::seed(&endpoint.url),
+                    slots: Slots::new(config),
+                    watch: watch.clone(),
+                    since,
                 }))
             })
             .collect::<Result<Vec<_>, http::uri::InvalidUri>>()?;
-        // A restarted gateway should not send every first call to the first endpoint.
-        let next = AtomicUsize::new(fastrand::usize(..list.len().max(1)));
-        Ok(Self { list, balance, next })
+        let choice = Choice::new(config.balance, list.len());
+        Ok(Self {
+            list,
+            choice,
+            watch,
+            panic_threshold: usize::try_from(config.panic_threshold).unwrap_or(0),
+            retries: RetryBudget::new(retry_budget),
+            since,
+            metrics: metrics.clone(),
+        })
     }
 
     pub fn all(&self) -> &[Arc<Endpoint>] {
         &self.list
     }
 
+    /// Calls are watched for failures.
+    pub fn is_passive(&self) -> bool {
+        self.watch.is_passive()
+    }
+
     /// The endpoint that owns the task or context of a call.
-    pub fn owner(&self, url: &str) -> Result<Selected, Error> {
-        self.list
-            .iter()
-            .find(|endpoint| &*endpoint.url == url)
-            .map(select)
-            .ok_or(Error::OwnerGone)
+    pub fn owner(&self, url: &str) -> Result<&Arc<Endpoint>, Error> {
+        let found = self.list.iter().find(|endpoint| &*endpoint.url == url);
+        let owner = found.ok_or(Error::OwnerGone)?;
+        let admitted = self.watch.admits(owner.index, || self.since.elapsed());
+        admitted.then_some(owner).ok_or(Error::OwnerAway)
     }
 
     /// An endpoint for new work, none of `tried`.
-    pub fn choose(&self, tried: &[usize]) -> Result<Selected, Error> {
-        if let ([only], []) = (self.list.as_slice(), tried) {
-            return Ok(select(only));
-        }
-        let left: Vec<&Arc<Endpoint>> = self
-            .list
-            .iter()
-            .filter(|endpoint| !tried.contains(&endpoint.index))
-            .collect();
-        let pick = |at: usize| left.get(at % left.len().max(1)).copied();
-        let chosen = match self.balance {
-            Balance::RoundRobin => pick(self.next.fetch_add(1, Ordering::Relaxed)),
-            // Two random choices: as even as looking at all, without herding onto the idlest.
-            Balance::LeastRequest => {
-                let first = fastrand::usize(..left.len().max(1));
-                let second = first + 1 + fastrand::usize(..left.len().saturating_sub(1).max(1));
-                match (pick(first), pick(second)) {
-                    (Some(one), Some(other)) if other.in_flight() < one.in_flight() => Some(other),
-                    (one, _) => one,
-                }
+    pub fn choose(&self, ask: Ask<'_>, tried: &[usize]) -> Result<&Arc<Endpoint>, Error> {
+        if self.watch.is_calm() {
+            if let ([only], []) = (self.list.as_slice(), tried) {
+                return Ok(only);
             }
+            return self.among(ask, tried, |_| true, |_| None).ok_or(Error::NoneLeft);
+        }
+        self.choose_at(ask, tried, self.since.elapsed())
+    }
+
+    /// The same while endpoints stand differently.
+    fn choose_at(&self, ask: Ask<'_>, tried: &[usize], now: Duration) -> Result<&Arc<Endpoint>, Error> {
+        let all = || self.list.iter().map(|endpoint| endpoint.index);
+        let open = all().filter(|at| !self.watch.is_draining(*at)).count();
+        if open == 0 {
+            return Err(Error::Drained);
+        }
+        let usable = all().filter(|at| self.watch.is_usable(*at, now)).count();
+        let share = |endpoint: &Endpoint| self.watch.share(endpoint.index, now);
+        let chosen = if usable * 100 < self.panic_threshold * open {
+            self.metrics.panics.inc();
+            let alive = |endpoint: &Endpoint| self.watch.is_last_resort(endpoint.index, now);
+            let undrained = |endpoint: &Endpoint| !self.watch.is_draining(endpoint.index);
+            self.among(ask, tried, alive, share)
+                .or_else(|| self.among(ask, tried, undrained, share))
+        } else {
+            let usable = |endpoint: &Endpoint| self.watch.is_usable(endpoint.index, now);
+            self.among(ask, tried, usable, share)
         };
-        chosen.map(select).ok_or(Error::NoneLeft)
+        chosen.ok_or(if tried.is_empty() {
+            Error::NoneHealthy
+        } else {
+            Error::NoneLeft
+        })
+    }
+
+    /// One with room, if there is one. A hash stays with its endpoint, and waits there.
+    fn among(
+        &self,
+        ask: Ask<'_>,
+        tried: &[usize],
+        may: impl Fn(&Endpoint) -> bool,
+        share: impl Fn(&Endpoint) -> Option<f64>,
+    ) -> Option<&Arc<Endpoint>> {
+        let untried = |endpoint: &Endpoint| !tried.contains(&endpoint.index) && may(endpoint);
+        let roomy = |endpoint: &Endpoint| endpoint.slots.has_room() && untried(endpoint);
+        if !self.choice.is_bound(ask)
+            && let Some(chosen) = self.choice.among(&self.list, ask, roomy, &share)
+        {
+            return Some(chosen);
+        }
+        self.choice.among(&self.list, ask, untried, &share)
     }
 }
 
-fn select(endpoint: &Arc<Endpoint>) -> Selected {
-    endpoint.in_flight.fetch_add(1, Ordering::Relaxed);
-    Selected(endpoint.clone())
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

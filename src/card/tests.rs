@@ -23,6 +23,7 @@ fn the_well_known_paths_are_looked_for_below_the_endpoint_and_at_the_root() {
     fn check(endpoint: &str, expected: &[&str]) {
         let endpoint = Endpoint {
             url: endpoint.to_owned(),
+            drain: false,
         };
         let found = places(&[endpoint], None);
         assert_eq!(found.len(), 1);
@@ -48,6 +49,7 @@ fn the_well_known_paths_are_looked_for_below_the_endpoint_and_at_the_root() {
 fn a_configured_url_is_the_only_place() {
     let endpoint = Endpoint {
         url: "http://h:1".to_owned(),
+        drain: false,
     };
     let found = places(&[endpoint], Some("http://cards/maps.json"));
     assert_eq!(found.len(), 1);

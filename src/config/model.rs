@@ -336,7 +336,9 @@ pub struct Upstream {
     /// `None`: from the agent's own card.
     pub generation: Option<Generation>,
     pub endpoints: Vec<Endpoint>,
-    pub balance: Balance,
+    pub balancing: Balancing,
+    /// Retries, in percent of calls.
+    pub retry_budget: u32,
     pub http: UpstreamHttp,
     pub tls: UpstreamTls,
     pub credential: Option<UpstreamCredential>,
@@ -350,6 +352,7 @@ pub struct Upstream {
     /// Longest silence on a stream; `None`: no bound.
     pub stream_idle_timeout: Option<Duration>,
     pub pool_idle: Duration,
+    pub dns_refresh: Duration,
     /// Most connections to one endpoint.
     pub max_connections: usize,
     pub answer_header_bytes: usize,
@@ -372,12 +375,60 @@ pub struct Probe {
 pub struct Endpoint {
     /// The agent's JSON-RPC URL, normalised (`http://host:port/path`). Its text is the endpoint's stable identity.
     pub url: String,
+    /// Takes no new work.
+    pub drain: bool,
+}
+
+/// How endpoints are chosen, watched and bounded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Balancing {
+    pub balance: Balance,
+    /// `None`: no checks.
+    pub health: Option<Health>,
+    /// `None`: off.
+    pub ejection: Option<Ejection>,
+    /// In percent; `0`: never.
+    pub panic_threshold: u32,
+    pub slow_start: Option<Duration>,
+    /// Most calls under way at one endpoint.
+    pub max_in_flight: usize,
+    /// Most calls that wait for one endpoint, and how long.
+    pub queue_length: usize,
+    pub queue_timeout: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// `None`: the agent's card.
+    pub path: Option<String>,
+    pub interval: Duration,
+    pub timeout: Duration,
+    pub healthy_after: u32,
+    pub unhealthy_after: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ejection {
+    pub consecutive_failures: u32,
+    pub base: Duration,
+    pub max: Duration,
+    /// In percent of the endpoints.
+    pub most: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
     LeastRequest,
     RoundRobin,
+    ConsistentHash(HashOn),
+}
+
+/// What a consistent hash keeps together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashOn {
+    /// The call's context, else its principal.
+    Context,
+    Principal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

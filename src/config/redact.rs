@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::model::*;
-use super::units::{Rate, Size, Time, Wait};
+use super::units::{Percent, Rate, Size, Time, Wait};
 use crate::a2a::security::Security;
 
 const BLANK: &str = "[redacted]";
@@ -228,16 +228,40 @@ fn agent(agent: &Agent) -> Value {
 }
 
 fn upstream(upstream: &Upstream) -> Value {
-    json!({
+    let balancing = &upstream.balancing;
+    let mut shown = json!({
         "protocol": {
             "generation": upstream.generation.map_or("auto", crate::a2a::Generation::as_str),
             "binding": "auto",
         },
-        "endpoints": upstream.endpoints.iter().map(|endpoint| json!({ "url": endpoint.url })).collect::<Vec<_>>(),
-        "balance": match upstream.balance {
+        "endpoints": upstream.endpoints.iter().map(|endpoint| json!({ "url": endpoint.url, "drain": endpoint.drain })).collect::<Vec<_>>(),
+        "balance": match balancing.balance {
             Balance::LeastRequest => "least_request",
             Balance::RoundRobin => "round_robin",
+            Balance::ConsistentHash(_) => "consistent_hash",
         },
+        "health": balancing.health.as_ref().map(|health| json!({
+            "path": health.path.as_deref().unwrap_or("card"),
+            "interval": time(health.interval),
+            "timeout": time(health.timeout),
+            "healthy_after": health.healthy_after,
+            "unhealthy_after": health.unhealthy_after,
+        })),
+        "ejection": match &balancing.ejection {
+            Some(ejection) => json!({
+                "enabled": true,
+                "consecutive_failures": ejection.consecutive_failures,
+                "base": time(ejection.base),
+                "max": time(ejection.max),
+                "most": Percent(ejection.most),
+            }),
+            None => json!({ "enabled": false }),
+        },
+        "panic_threshold": Percent(balancing.panic_threshold),
+        "slow_start": wait(balancing.slow_start),
+        "max_in_flight": balancing.max_in_flight,
+        "queue": { "length": balancing.queue_length, "timeout": time(balancing.queue_timeout) },
+        "retry_budget": Percent(upstream.retry_budget),
         "http": match upstream.http {
             UpstreamHttp::Auto => "auto",
             UpstreamHttp::Http1 => "http1",
@@ -256,13 +280,22 @@ fn upstream(upstream: &Upstream) -> Value {
         "idle_timeout": time(upstream.idle_timeout),
         "stream_idle_timeout": wait(upstream.stream_idle_timeout),
         "pool_idle": time(upstream.pool_idle),
+        "dns_refresh": time(upstream.dns_refresh),
         "max_connections": upstream.max_connections,
         "answer_header_bytes": size(upstream.answer_header_bytes),
         "answer_bytes": size(upstream.answer_bytes),
         "event_bytes": size(upstream.event_bytes),
         "list": { "partial": upstream.list_partial },
         "probe": { "timeout": time(upstream.probe.timeout), "concurrent": upstream.probe.concurrent },
-    })
+    });
+    if let Balance::ConsistentHash(on) = balancing.balance {
+        let on = match on {
+            HashOn::Context => "context",
+            HashOn::Principal => "principal",
+        };
+        add(&mut shown, "hash_on", on);
+    }
+    shown
 }
 
 fn credential(credential: &UpstreamCredential) -> Value {

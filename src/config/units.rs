@@ -45,6 +45,10 @@ pub struct Rate {
     pub period: Duration,
 }
 
+/// A share of a whole: `50%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent(pub u32);
+
 /// Text that is a secret; never serialised, blank in `Debug`.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
@@ -57,6 +61,7 @@ pub fn verify(unit: &str, text: &str) -> Option<Result<(), String>> {
         Wait::UNIT => Some(Wait::parse(text).map(drop)),
         Size::UNIT => Some(Size::parse(text).map(drop)),
         Rate::UNIT => Some(Rate::parse(text).map(drop)),
+        Percent::UNIT => Some(Percent::parse(text).map(drop)),
         _ => None,
     }
 }
@@ -181,6 +186,22 @@ impl Rate {
     }
 }
 
+impl Percent {
+    const UNIT: &'static str = "percentage";
+    const PATTERN: &'static str = "^[0-9]+ ?%$";
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let number = text
+            .strip_suffix('%')
+            .map(|number| number.strip_suffix(' ').unwrap_or(number));
+        number
+            .filter(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+            .and_then(|number| number.parse().ok())
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not a percentage; write a whole number with %, e.g. `50%`"))
+    }
+}
+
 fn too_long(text: &str) -> String {
     format!("`{text}` is too long; at most 3650d")
 }
@@ -238,6 +259,12 @@ impl fmt::Display for Rate {
     }
 }
 
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0)
+    }
+}
+
 impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
@@ -288,4 +315,4 @@ macro_rules! unit_text {
     )*};
 }
 
-unit_text! { Time Wait Size Rate }
+unit_text! { Time Wait Size Rate Percent }

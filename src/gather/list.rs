@@ -22,7 +22,7 @@ use crate::a2a::jsonrpc::code;
 use crate::a2a::listing::{self, Listing, MOST_TASKS, Page, read_listing};
 use crate::a2a::{Revealed, TaskId};
 use crate::authorize::Permit;
-use crate::balance::Endpoints;
+use crate::balance::{Endpoint, Endpoints};
 use crate::observe::{Gathering, Outcome, Reason, Record};
 use crate::respond::answered::Answered;
 use crate::respond::{Reject, answer};
@@ -214,7 +214,7 @@ impl Asked<'_> {
     }
 
     async fn ask(&self, url: &Arc<str>, outgoing: Box<Outgoing>) -> Word {
-        let Ok(selected) = self.endpoints.owner(url) else {
+        let Some(selected) = self.endpoints.owner(url).ok().and_then(Endpoint::enter) else {
             return Word::Failed;
         };
         let Ok(bytes) = self.fleet.ask(self.permit, &selected, outgoing).await else {

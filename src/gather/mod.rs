@@ -19,11 +19,11 @@ use bytes::Bytes;
 use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::authorize::{Ownership, Permit};
-use crate::balance::Selected;
+use crate::balance::{Fault, Selected};
 use crate::observe::{AgentMetrics, Reason};
-use crate::respond::answer;
+use crate::respond::answer::{self, Standing};
 use crate::respond::learn::Learner;
-use crate::upstream::{Answer, Outgoing, Upstream};
+use crate::upstream::{self, Answer, Outgoing, Upstream};
 
 /// Endpoints asked at once for one call: a few replicas all together, and no burst at an agent that has dozens.
 pub const AT_ONCE: usize = 8;
@@ -51,15 +51,36 @@ impl Fleet {
 
     /// One endpoint's whole answer to a read. A failure has been counted and logged.
     async fn ask(&self, permit: &Permit, selected: &Selected, outgoing: Box<Outgoing>) -> Result<Bytes, Reason> {
-        let failed = |error: &_| answer::failed(&self.metrics, error).reason;
-        let sent = self.upstream.send(permit, selected, outgoing).await;
+        let failed = |error: &upstream::Error| {
+            if let Some(fault) = error.fault() {
+                selected.endpoint().failed(fault, &permit.principal().id);
+            }
+            answer::failed(&self.metrics, error).reason
+        };
+        let again = outgoing.clone();
+        let mut sent = self.upstream.send(permit, selected, outgoing).await;
+        if let Err(failure) = &sent
+            && failure.is_of_dead_connection()
+        {
+            // A read on a connection that died: once more, on a new one.
+            failed(&failure.error);
+            self.metrics.upstream_retries.inc();
+            sent = self.upstream.send(permit, selected, again).await;
+        }
         let Answer { parts, body, lease } = sent.map_err(|failure| failed(&failure.error))?;
         answer::check_head(&parts).map_err(|reason| self.refused(reason))?;
         if answer::is_stream(&parts) {
             return Err(self.refused(Reason::UpstreamBadAnswer));
         }
+        let standing = Standing::of(&parts);
         let whole = self.upstream.whole(body, lease, selected.endpoint()).await;
-        whole.map_err(|error| failed(&error))
+        let bytes = whole.map_err(|error| failed(&error))?;
+        match standing.with(true) {
+            Some(true) => selected.endpoint().succeeded(),
+            Some(false) => selected.endpoint().failed(Fault::Answer, &permit.principal().id),
+            None => {}
+        }
+        Ok(bytes)
     }
 
     fn refused(&self, reason: Reason) -> Reason {

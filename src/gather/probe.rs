@@ -99,7 +99,9 @@ impl Probes {
                 let mut outgoing = Box::new(outgoing.clone());
                 outgoing.body = jsonrpc::write_get(call.generation, &call.id, &key.task, key.tenant.as_deref());
                 let all = endpoints.all().iter();
-                let selected: Vec<_> = all.filter_map(|endpoint| endpoints.owner(&endpoint.url).ok()).collect();
+                let selected: Vec<_> = all
+                    .filter_map(|endpoint| endpoints.owner(&endpoint.url).ok()?.enter())
+                    .collect();
                 let everybody = selected.len() == endpoints.all().len();
                 let probe = Probe {
                     fleet,

@@ -30,6 +30,12 @@ pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
 pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
 pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
 pub const UPSTREAM_RETRIES: &str = "a2a_gateway_upstream_retries_total";
+pub const RETRIES_REFUSED: &str = "a2a_gateway_upstream_retries_refused_total";
+pub const ENDPOINTS: &str = "a2a_gateway_endpoints";
+pub const EJECTIONS: &str = "a2a_gateway_endpoint_ejections_total";
+pub const HEALTH_CHECKS: &str = "a2a_gateway_health_checks_total";
+pub const PANICS: &str = "a2a_gateway_balance_panics_total";
+pub const QUEUED: &str = "a2a_gateway_queued_calls_total";
 pub const OWNER_CONFLICTS: &str = "a2a_gateway_owner_conflicts_total";
 pub const LISTS: &str = "a2a_gateway_lists_total";
 pub const PROBES: &str = "a2a_gateway_probes_total";
@@ -97,6 +103,24 @@ pub const HELP: &[(&str, &str)] = &[
         "Exchanges that were tried again because nothing can have happened upstream.",
     ),
     (
+        RETRIES_REFUSED,
+        "Exchanges that were not tried again because the retry budget was spent.",
+    ),
+    (
+        ENDPOINTS,
+        "Endpoints by state: `open` for new work, `draining`, `unhealthy` by checks, `ejected` after failed calls or unreachable.",
+    ),
+    (EJECTIONS, "Endpoints ejected after failed calls."),
+    (HEALTH_CHECKS, "Health checks of endpoints, by result."),
+    (
+        PANICS,
+        "Choices among all endpoints because fewer than the panic threshold were healthy.",
+    ),
+    (
+        QUEUED,
+        "Calls that waited because their endpoint had as many under way as it may.",
+    ),
+    (
         OWNER_CONFLICTS,
         "Ids that an endpoint returned although they belong to another endpoint or another caller.",
     ),
@@ -146,6 +170,12 @@ pub struct Metrics {
     upstream_connections: IntCounterVec,
     upstream_failures: IntCounterVec,
     upstream_retries: IntCounterVec,
+    retries_refused: IntCounterVec,
+    endpoints: IntGaugeVec,
+    ejections: IntCounterVec,
+    health_checks: IntCounterVec,
+    panics: IntCounterVec,
+    queued: IntCounterVec,
     owner_conflicts: IntCounterVec,
     lists: IntCounterVec,
     probes: IntCounterVec,
@@ -195,6 +225,12 @@ impl Metrics {
             upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,
             upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
             upstream_retries: make.counters(UPSTREAM_RETRIES, &["agent"])?,
+            retries_refused: make.counters(RETRIES_REFUSED, &["agent"])?,
+            endpoints: make.gauges(ENDPOINTS, &["agent", "state"])?,
+            ejections: make.counters(EJECTIONS, &["agent"])?,
+            health_checks: make.counters(HEALTH_CHECKS, &["agent", "result"])?,
+            panics: make.counters(PANICS, &["agent"])?,
+            queued: make.counters(QUEUED, &["agent"])?,
             owner_conflicts: make.counters(OWNER_CONFLICTS, &["agent"])?,
             lists: make.counters(LISTS, &["agent", "result"])?,
             probes: make.counters(PROBES, &["agent", "result"])?,
@@ -221,15 +257,25 @@ impl Metrics {
             ready: self.agent_ready.with_label_values(&[name]),
             upstream_connections: self.upstream_connections.with_label_values(&[name]),
             upstream_retries: self.upstream_retries.with_label_values(&[name]),
+            retries_refused: self.retries_refused.with_label_values(&[name]),
+            endpoints: ENDPOINT_STATES.map(|state| self.endpoints.with_label_values(&[name, state])),
+            ejections: self.ejections.with_label_values(&[name]),
+            checks_good: self.health_checks.with_label_values(&[name, "good"]),
+            checks_bad: self.health_checks.with_label_values(&[name, "bad"]),
+            panics: self.panics.with_label_values(&[name]),
+            queued: self.queued.with_label_values(&[name]),
             owner_conflicts: self.owner_conflicts.with_label_values(&[name]),
             metrics: self.clone(),
         })
     }
 
-    /// The agent is not configured any more: there is nothing to say about its readiness.
+    /// The agent is not configured any more: there is nothing to say about its readiness and its endpoints.
     pub fn agent_gone(&self, name: &str) {
         // An error says that nothing was ever said.
         let _unknown = self.agent_ready.remove_label_values(&[name]);
+        for state in ENDPOINT_STATES {
+            let _unknown = self.endpoints.remove_label_values(&[name, state]);
+        }
     }
 
     /// The agent was built for a configuration that was refused.
@@ -242,6 +288,12 @@ impl Metrics {
             self.stream_events.remove_label_values(agent),
             self.upstream_connections.remove_label_values(agent),
             self.upstream_retries.remove_label_values(agent),
+            self.retries_refused.remove_label_values(agent),
+            self.ejections.remove_label_values(agent),
+            self.health_checks.remove_label_values(&[name, "good"]),
+            self.health_checks.remove_label_values(&[name, "bad"]),
+            self.panics.remove_label_values(agent),
+            self.queued.remove_label_values(agent),
             self.owner_conflicts.remove_label_values(agent),
         ];
     }
@@ -263,6 +315,8 @@ impl Metrics {
     }
 }
 
+/// As `balance` counts endpoints.
+const ENDPOINT_STATES: [&str; 4] = ["open", "draining", "unhealthy", "ejected"];
 const OPERATIONS: usize = Operation::ALL.len() + 1;
 const OUTCOMES: usize = 7 + Reason::ALL.len();
 
@@ -277,8 +331,22 @@ pub struct AgentMetrics {
     pub ready: IntGauge,
     pub upstream_connections: IntCounter,
     pub upstream_retries: IntCounter,
+    pub retries_refused: IntCounter,
+    /// Open, draining, unhealthy, ejected.
+    pub endpoints: [IntGauge; 4],
+    pub ejections: IntCounter,
+    pub checks_good: IntCounter,
+    pub checks_bad: IntCounter,
+    pub panics: IntCounter,
+    pub queued: IntCounter,
     pub owner_conflicts: IntCounter,
     metrics: Metrics,
+}
+
+impl std::fmt::Debug for AgentMetrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("AgentMetrics").field(&self.name).finish()
+    }
 }
 
 impl AgentMetrics {

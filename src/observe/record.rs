@@ -54,6 +54,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// When the request came.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
     pub fn begin(observer: &Arc<Observer>, listener: &Arc<str>, address: IpAddr, method: http::Method) -> Box<Self> {
         Box::new(Self {
             observer: observer.clone(),

@@ -4,6 +4,7 @@
 //! cannot be skipped. Whatever fails becomes a `Reject`, and `respond::reject` alone knows what that looks like.
 
 mod current;
+mod send;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -15,11 +16,11 @@ use http::{HeaderValue, Method, Request, Response, header, request};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::{Call, ContextId, Generation, Operation, RpcId, json};
-use crate::affinity::{Affinity, Owner, Reservation, Reservations, Reserved};
+use crate::a2a::{Call, Generation, Operation, RpcId, json};
+use crate::affinity::{Affinity, Owner, Reservations};
 use crate::authenticate::{self, Requirement, Verifiers};
 use crate::authorize::{self, Ownership, Permit};
-use crate::balance::{Endpoints, Selected};
+use crate::balance::{Endpoints, Fault};
 use crate::card::{CardState, CardStore};
 use crate::drain::Drain;
 use crate::gather::Fleet;
@@ -41,6 +42,7 @@ use crate::upstream::{self, Answer, Outgoing, Upstream};
 use crate::{a2a, card, parse};
 
 pub use self::current::{Current, Downstream};
+use self::send::{Sent, Way};
 
 /// One configuration at work: everything that its requests share. Built by `app`, replaced whole by a reload.
 pub struct Pipeline {
@@ -362,81 +364,6 @@ impl Pipeline {
         outgoing
     }
 
-    /// To the owner, or to nobody; new work to the chosen endpoint, and to another one when it cannot have been seen.
-    async fn send(
-        &self,
-        agent: &Agent,
-        permit: &Permit,
-        ownership: &Ownership,
-        mut way: Way,
-        mut outgoing: Box<Outgoing>,
-        record: &mut Record,
-    ) -> Result<Sent, Reject> {
-        let mut tried = Vec::new();
-        loop {
-            let selected;
-            (selected, way) = self.select(agent, permit, ownership, way, &tried)?;
-            record.endpoint = Some(selected.endpoint().url.clone());
-            let failure = match agent.upstream.send(permit, &selected, outgoing).await {
-                Ok(answer) => {
-                    return Ok(Sent {
-                        selected,
-                        answer,
-                        reservation: way.reservation(),
-                    });
-                }
-                Err(failure) => failure,
-            };
-            let reject = answer::failed(&agent.metrics, &failure.error);
-            tried.push(selected.endpoint().index);
-            match (&way, failure.unsent) {
-                (Way::Owned(_), Some(_)) => return Err(Reject::new(Reason::OwnerUnavailable)),
-                // The endpoint is at work, for other calls of the conversation too.
-                (Way::Reserved(held), _) if reject.reason == Reason::UpstreamBusy && held.is_shared() => {
-                    return Err(reject);
-                }
-                (Way::Free | Way::Reserved(_), Some(unsent)) if tried.len() < agent.endpoints.all().len() => {
-                    agent.metrics.upstream_retries.inc();
-                    outgoing = unsent;
-                }
-                (Way::Owned(_) | Way::Free | Way::Reserved(_), _) => return Err(reject),
-            }
-        }
-    }
-
-    /// The endpoint of the next try. A conversation that no endpoint is known for is reserved before its call is sent.
-    fn select(
-        &self,
-        agent: &Agent,
-        permit: &Permit,
-        ownership: &Ownership,
-        way: Way,
-        tried: &[usize],
-    ) -> Result<(Selected, Way), Reject> {
-        if let Way::Owned(owner) = &way {
-            return Ok((agent.endpoints.owner(owner)?, way));
-        }
-        let chosen = agent.endpoints.choose(tried)?;
-        let Some(context) = begun(agent, ownership, permit.call()) else {
-            return Ok((chosen, way));
-        };
-        let owner = || self.affinity.context(&agent.metrics.name, context);
-        let permits = |owner: &str| permit.may_use(ownership, owner);
-        let url = &chosen.endpoint().url;
-        let reserved = match way.reservation() {
-            Some(reservation) => reservation.elsewhere(url, owner),
-            None => agent.reservations.reserve(context, url, permit.owner(), permits, owner),
-        };
-        match reserved {
-            Reserved::Owned(owner) if !permits(&owner.principal) => Err(Reject::new(Reason::TaskNotFound)),
-            Reserved::Foreign => Err(Reject::new(Reason::TaskNotFound)),
-            Reserved::Held(held) if held.endpoint() == url => Ok((chosen, Way::Reserved(held))),
-            Reserved::Held(held) => Ok((agent.endpoints.owner(held.endpoint())?, Way::Reserved(held))),
-            Reserved::Owned(Owner { endpoint, .. }) => Ok((agent.endpoints.owner(&endpoint)?, Way::Owned(endpoint))),
-            Reserved::Unnamed => Ok((chosen, Way::Free)),
-        }
-    }
-
     /// Learns from the answer and only then lets it go.
     async fn receive(
         &self,
@@ -452,12 +379,17 @@ impl Pipeline {
             answer,
             reservation,
         } = sent;
+        let principal = &permit.principal().id;
         let refused = |reason| {
             agent.metrics.upstream_failed(reason);
+            if reason == Reason::UpstreamBadAnswer {
+                selected.endpoint().failed(Fault::Answer, principal);
+            }
             Reject::new(reason)
         };
         let Answer { parts, body, lease } = answer;
         answer::check_head(&parts).map_err(refused)?;
+        let standing = answer::Standing::of(&parts);
         let learner = Learner {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),
@@ -476,6 +408,7 @@ impl Pipeline {
                 limits: self.json,
                 leave: self.leave(permit, downstream),
             };
+            selected.endpoint().succeeded();
             let stream = EventStream::new(body, lease, selected, permit.call(), learner, reservation, settings);
             return Ok(Answered {
                 parts,
@@ -484,10 +417,23 @@ impl Pipeline {
         }
         // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost.
         let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
+        let principal = principal.clone();
         let whole = self.drain.finishing(async move {
-            let read = reader.upstream.whole(body, lease, selected.endpoint()).await;
-            let bytes = read.map_err(|error| answer::failed(&reader.metrics, &error))?;
-            let read = answer::check(&bytes, &call, limits).map_err(|reason| {
+            let endpoint = selected.endpoint();
+            let read = reader.upstream.whole(body, lease, endpoint).await;
+            let bytes = read.map_err(|error| {
+                if let Some(fault) = error.fault() {
+                    endpoint.failed(fault, &principal);
+                }
+                answer::failed(&reader.metrics, &error)
+            })?;
+            let read = answer::check(&bytes, &call, limits);
+            match standing.with(read.is_ok()) {
+                Some(true) => endpoint.succeeded(),
+                Some(false) => endpoint.failed(Fault::Answer, &principal),
+                None => {}
+            }
+            let read = read.map_err(|reason| {
                 reader.metrics.upstream_failed(reason);
                 Reject::new(reason)
             })?;
@@ -539,32 +485,6 @@ impl Pipeline {
     }
 }
 
-/// What decides the endpoint of a call.
-enum Way {
-    /// The endpoint that owns its task or context.
-    Owned(Arc<str>),
-    /// The other calls that begin the same conversation.
-    Reserved(Reservation),
-    /// The balance.
-    Free,
-}
-
-impl Way {
-    fn reservation(self) -> Option<Reservation> {
-        match self {
-            Self::Reserved(reservation) => Some(reservation),
-            Self::Owned(_) | Self::Free => None,
-        }
-    }
-}
-
-/// The context of a call that may begin a conversation, where there is a choice of endpoints or of owners for it.
-fn begun<'a>(agent: &Agent, ownership: &Ownership, call: &'a Call) -> Option<&'a ContextId> {
-    let begins = matches!(call.operation, Operation::Send | Operation::Stream);
-    let chosen = agent.endpoints.all().len() > 1 || ownership.is_enforced();
-    call.context.as_ref().filter(|_| begins && chosen)
-}
-
 /// What is known of the ids that a call names.
 struct Owners {
     task: Option<Owner>,
@@ -614,14 +534,6 @@ impl Owners {
             "unknown"
         }
     }
-}
-
-/// A call that an endpoint has begun to answer.
-struct Sent {
-    selected: Selected,
-    answer: Answer,
-    /// To be kept until the answer was learned from.
-    reservation: Option<Reservation>,
 }
 
 /// The extended card, rewritten like the public one; only for callers who proved who they are (A2A 1.0 §3.1.11).

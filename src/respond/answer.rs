@@ -32,6 +32,39 @@ pub fn check_head(parts: &response::Parts) -> Result<(), Reason> {
     }
 }
 
+/// What the head of an answer says of the endpoint that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// If the rest can be read.
+    Good,
+    /// The call was refused: by an agent that works, or by whatever stands before it.
+    Refused,
+    /// 5xx.
+    Bad,
+}
+
+impl Standing {
+    pub fn of(parts: &response::Parts) -> Self {
+        if parts.status.is_server_error() {
+            Self::Bad
+        } else if parts.status.is_client_error() {
+            Self::Refused
+        } else {
+            Self::Good
+        }
+    }
+
+    /// Whether the endpoint answered as it should, once its answer is whole; `None`: nobody can tell.
+    pub fn with(self, readable: bool) -> Option<bool> {
+        match (self, readable) {
+            (Self::Bad, _) => Some(false),
+            (Self::Refused, false) => None,
+            (Self::Good, readable) => Some(readable),
+            (Self::Refused, true) => Some(true),
+        }
+    }
+}
+
 /// Reads a whole answer. HTML error pages, cut JSON and answers to other requests end here.
 pub fn check<'a>(bytes: &'a [u8], call: &Call, limits: json::Limits) -> Result<Answer<'a>, Reason> {
     let answer = jsonrpc::read_answer(bytes, call.generation, call.operation, limits).map_err(|error| {

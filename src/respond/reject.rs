@@ -450,8 +450,10 @@ impl From<authorize::Error> for Reject {
 impl From<balance::Error> for Reject {
     fn from(error: balance::Error) -> Self {
         match error {
-            balance::Error::OwnerGone => Self::new(Reason::OwnerUnavailable),
-            balance::Error::NoneLeft => Self::new(Reason::UpstreamConnect),
+            balance::Error::OwnerGone | balance::Error::OwnerAway => Self::new(Reason::OwnerUnavailable),
+            balance::Error::NoneLeft | balance::Error::NoneHealthy => Self::new(Reason::UpstreamConnect),
+            balance::Error::Drained => Self::new(Reason::AgentNotReady),
+            balance::Error::Busy => Self::new(Reason::UpstreamBusy),
         }
     }
 }

@@ -23,7 +23,7 @@ use super::standing::{Leave, Touched};
 use crate::a2a::sse::{Content, Scanner};
 use crate::a2a::{Call, Operation, RpcId, json, jsonrpc};
 use crate::affinity::Reservation;
-use crate::balance::Selected;
+use crate::balance::{Fault, Selected};
 use crate::observe::{Outcome, Record};
 use crate::upstream::Lease;
 
@@ -35,7 +35,7 @@ const PIECE: usize = 64 * 1024;
 pub struct EventStream {
     body: Incoming,
     lease: Option<Lease>,
-    _selected: Selected,
+    selected: Selected,
     operation: Operation,
     id: RpcId,
     learner: Learner,
@@ -82,7 +82,7 @@ impl EventStream {
         Self {
             body,
             lease: Some(lease),
-            _selected: selected,
+            selected,
             operation: call.operation,
             id: call.id.clone(),
             learner,
@@ -159,6 +159,8 @@ impl EventStream {
                 }
                 Poll::Ready(Some(Err(error))) => {
                     tracing::debug!(endpoint = &*self.learner.endpoint, %error, "the agent's stream broke off");
+                    let principal = &self.learner.permit.principal().id;
+                    self.selected.endpoint().failed(Fault::Stream, principal);
                     self.ended = Some(Err(Outcome::StreamBroken));
                 }
                 Poll::Ready(None) => self.end(),

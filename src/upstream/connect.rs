@@ -1,6 +1,7 @@
 //! Opening one connection to an endpoint: name, TCP, TLS.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::either::Either;
 
-use crate::balance::Endpoint;
+use super::name::Name;
 use crate::config::{self, Problem, UpstreamHttp};
 use crate::http::fetch::Fetcher;
 use crate::tls;
@@ -31,6 +32,23 @@ pub enum Error {
     Name,
     #[error("the HTTP handshake failed")]
     Http(#[source] hyper::Error),
+}
+
+impl Error {
+    /// The gateway itself was short of something, as it is when callers flood it: this says nothing of the endpoint.
+    pub fn is_local(&self) -> bool {
+        use rustix::io::Errno;
+        let Self::Tcp(source) = self else { return false };
+        [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+            Errno::ADDRNOTAVAIL,
+        ]
+        .iter()
+        .any(|errno| source.raw_os_error() == Some(errno.raw_os_error()))
+    }
 }
 
 /// Makes the connections of one upstream, with whom to believe and what to show as its files say.
@@ -113,32 +131,34 @@ impl Connector {
     }
 
     /// The open stream, and whether HTTP/2 is spoken on it.
-    pub async fn connect(&self, endpoint: &Endpoint, stream: bool) -> Result<(Io, bool), Error> {
-        tokio::time::timeout(self.timeout, self.open(endpoint, stream))
+    pub async fn connect(&self, name: &Name, secure: bool, stream: bool) -> Result<(Io, bool), Error> {
+        tokio::time::timeout(self.timeout, self.open(name, secure, stream))
             .await
             .map_err(|_| Error::Timeout)?
     }
 
-    async fn open(&self, endpoint: &Endpoint, stream: bool) -> Result<(Io, bool), Error> {
-        let host = endpoint.uri.host().unwrap_or_default();
-        let bare = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-            .unwrap_or(host);
-        let secure = endpoint.uri.scheme_str() == Some("https");
-        let port = endpoint.uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let tcp = TcpStream::connect((bare, port)).await.map_err(Error::Tcp)?;
+    async fn open(&self, name: &Name, secure: bool, stream: bool) -> Result<(Io, bool), Error> {
+        let tcp = name.connect().await.map_err(Error::Tcp)?;
         tcp.set_nodelay(true).map_err(Error::Tcp)?;
         if !secure {
             return Ok((Either::Left(tcp), self.http == UpstreamHttp::Http2));
         }
-        let name: ServerName<'static> = tls::client::server_name(&self.tls, bare).map_err(|_| Error::Name)?;
+        let name: ServerName<'static> = tls::client::server_name(&self.tls, name.host()).map_err(|_| Error::Name)?;
         let loaded = self.loaded.load_full();
         let connector = if stream { &loaded.streams } else { &loaded.unary };
         let tls = connector.connect(name, tcp).await.map_err(Error::Tls)?;
         let http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2") || self.http == UpstreamHttp::Http2;
         Ok((Either::Right(Box::new(tls)), http2))
     }
+}
+
+/// The address at the other end.
+pub fn peer(io: &Io) -> Option<IpAddr> {
+    let tcp = match io {
+        Either::Left(tcp) => tcp,
+        Either::Right(tls) => tls.get_ref().0,
+    };
+    tcp.peer_addr().ok().map(|address| address.ip())
 }
 
 pub type Shared = Arc<Connector>;

@@ -8,7 +8,9 @@
 
 mod connect;
 mod credential;
+mod name;
 mod pool;
+mod probe;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +27,7 @@ use hyper::body::Incoming;
 use crate::a2a::Operation;
 use crate::authenticate::CredentialPlaces;
 use crate::authorize::Permit;
-use crate::balance::{Endpoint, Endpoints, Selected};
+use crate::balance::{Endpoint, Endpoints, Fault, Selected};
 use crate::config::{self, Problem};
 use crate::drain::Drain;
 use crate::http::fetch::Fetcher;
@@ -35,6 +37,7 @@ use crate::observe::AgentMetrics;
 use credential::Credential;
 pub use pool::Lease;
 use pool::{Class, Pool};
+pub use probe::Probe;
 
 /// The pools of one agent's endpoints and how its calls are made.
 pub struct Upstream {
@@ -125,6 +128,32 @@ pub struct Failure {
     pub error: Error,
     /// The request, if the agent cannot have seen it: it may go elsewhere.
     pub unsent: Option<Box<Outgoing>>,
+}
+
+impl Error {
+    /// What it says of the endpoint; `None`: nothing.
+    pub fn fault(&self) -> Option<Fault> {
+        match self {
+            Self::Connect { source, .. } => (!source.is_local()).then_some(Fault::Connect),
+            // How much an agent may send is the gateway's own affair.
+            Self::Busy { .. }
+            | Self::Body {
+                source: body::Error::TooLarge(_),
+                ..
+            } => None,
+            Self::FirstByte { .. }
+            | Self::Broken { .. }
+            | Self::Body {
+                source: body::Error::Stalled,
+                ..
+            } => Some(Fault::Answer),
+            Self::Closed { .. }
+            | Self::Body {
+                source: body::Error::Broken(_),
+                ..
+            } => Some(Fault::Closed),
+        }
+    }
 }
 
 impl Upstream {
@@ -223,16 +252,12 @@ impl Upstream {
     pub fn start(&self, drain: &Drain) {
         for pool in &self.pools {
             drain.service(pool.clone().sweep());
+            drain.service(pool.clone().follow());
         }
     }
 
     /// Sends a call to the selected endpoint and waits for the head of the answer.
-    pub async fn send(
-        &self,
-        permit: &Permit,
-        selected: &Selected,
-        mut outgoing: Box<Outgoing>,
-    ) -> Result<Answer, Failure> {
+    pub async fn send(&self, permit: &Permit, selected: &Selected, outgoing: Box<Outgoing>) -> Result<Answer, Failure> {
         let operation = permit.call().operation;
         let patience = match operation {
             Operation::Send | Operation::Stream | Operation::Subscribe => self.send,
@@ -250,18 +275,7 @@ impl Upstream {
         } else {
             Class::Unary
         };
-        let mut again = operation.is_read().then(|| outgoing.clone());
-        loop {
-            let sent = self.within(patience, selected.endpoint(), class, outgoing).await;
-            match again.take() {
-                // A read on a connection that died: once more, on a new one.
-                Some(again) if sent.as_ref().is_err_and(Failure::is_of_dead_connection) => {
-                    self.metrics.upstream_retries.inc();
-                    outgoing = again;
-                }
-                Some(_) | None => return sent,
-            }
-        }
+        self.within(patience, selected.endpoint(), class, outgoing).await
     }
 
     /// Connecting has its own bound; this one is about the agent's silence.
@@ -373,7 +387,7 @@ impl Outgoing {
 
 impl Failure {
     /// The connection ended before the answer, and the agent may have seen the call.
-    fn is_of_dead_connection(&self) -> bool {
+    pub fn is_of_dead_connection(&self) -> bool {
         matches!(self.error, Error::Closed { .. }) && self.unsent.is_none()
     }
 

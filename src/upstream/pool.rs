@@ -3,8 +3,10 @@
 //! HTTP/1.1: a stack of idle connections for each class, newest first, so that what is not needed grows old and is dropped.
 //! HTTP/2: connections shared by many calls, another one opened before a connection is full. The number of connections is
 //! bounded; at the bound a call is refused at once rather than queued. Once what the gateway trusts or shows is another, a
-//! connection that was made before serves its exchanges to the end and no new one.
+//! connection that was made before serves its exchanges to the end and no new one; so does one to an address that the
+//! endpoint's name does not have any more.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +25,7 @@ use tokio::time::Instant;
 
 use super::Error;
 use super::connect::{self, Connector};
+use super::name::Name;
 use crate::balance::Endpoint;
 use crate::config;
 use crate::drain::Drain;
@@ -51,6 +54,8 @@ type Failed = TrySendError<Request<Full<Bytes>>>;
 pub struct Pool {
     endpoint: Arc<Endpoint>,
     connector: connect::Shared,
+    name: Name,
+    dns_refresh: Duration,
     unary: Mutex<Vec<Idle>>,
     streams: Mutex<Vec<Idle>>,
     http2: Mutex<Vec<Arc<Multiplexed>>>,
@@ -64,18 +69,26 @@ pub struct Pool {
     metrics: Arc<AgentMetrics>,
 }
 
+/// What a connection was made with and to; it is out of date once either is another one.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    generation: u64,
+    /// `None` where the URL has an address instead of a name.
+    peer: Option<IpAddr>,
+}
+
 struct Idle {
     sender: Http1,
     since: Instant,
     place: OwnedSemaphorePermit,
-    generation: u64,
+    made: Made,
 }
 
 struct Multiplexed {
     sender: Http2,
     streams: AtomicUsize,
     idle_since: Mutex<Instant>,
-    generation: u64,
+    made: Made,
     _place: OwnedSemaphorePermit,
 }
 
@@ -88,6 +101,8 @@ impl Pool {
         metrics: &Arc<AgentMetrics>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            name: Name::of(&endpoint.uri),
+            dns_refresh: config.dns_refresh,
             endpoint,
             connector,
             unary: Mutex::default(),
@@ -109,13 +124,13 @@ impl Pool {
             mut sender,
             since,
             place,
-            generation,
+            made,
         }) = self.pop(class)
         {
-            if since.elapsed() < self.idle && self.is_current(generation) && !sender.is_closed() {
+            if since.elapsed() < self.idle && self.is_current(made) && !sender.is_closed() {
                 // The connection's own job may not have seen yet that the last exchange is over.
                 if sender.is_ready() || sender.ready().await.is_ok() {
-                    return Ok(self.lease_http1(sender, place, generation, class, true));
+                    return Ok(self.lease_http1(sender, place, made, class, true));
                 }
             }
         }
@@ -142,7 +157,12 @@ impl Pool {
         })?;
         let generation = self.connector.generation();
         let stream = class == Class::Stream;
-        let (io, speaks_http2) = self.connector.connect(&self.endpoint, stream).await.map_err(failed)?;
+        let secure = self.endpoint.uri.scheme_str() == Some("https");
+        let connect = self.connector.connect(&self.name, secure, stream);
+        let (io, speaks_http2) = connect.await.map_err(failed)?;
+        // Of an address in the URL itself there is nothing to compare.
+        let peer = self.name.can_move().then(|| connect::peer(&io)).flatten();
+        let made = Made { generation, peer };
         self.metrics.upstream_connections.inc();
         let io = TokioIo::new(io);
         if speaks_http2 {
@@ -162,7 +182,7 @@ impl Pool {
                 sender,
                 streams: AtomicUsize::new(1),
                 idle_since: Mutex::new(Instant::now()),
-                generation,
+                made,
                 _place: place,
             });
             lock(&self.http2).push(shared.clone());
@@ -185,31 +205,27 @@ impl Pool {
         // Errors reach whoever waits for an answer on this connection.
         // Mapped, because an async block would hold it twice.
         self.drain.aside(conn.map(drop));
-        Ok(self.lease_http1(sender, place, generation, class, false))
+        Ok(self.lease_http1(sender, place, made, class, false))
     }
 
     fn lease_http1(
         self: &Arc<Self>,
         sender: Http1,
         place: OwnedSemaphorePermit,
-        generation: u64,
+        made: Made,
         class: Class,
         reused: bool,
     ) -> Lease {
         Lease {
             pool: self.clone(),
-            line: Line::Http1 {
-                sender,
-                place,
-                generation,
-            },
+            line: Line::Http1 { sender, place, made },
             class,
             reused,
         }
     }
 
-    fn is_current(&self, generation: u64) -> bool {
-        generation == self.connector.generation()
+    fn is_current(&self, made: Made) -> bool {
+        made.generation == self.connector.generation() && made.peer.is_none_or(|peer| !self.name.is_gone(peer))
     }
 
     fn pop(&self, class: Class) -> Option<Idle> {
@@ -226,9 +242,8 @@ impl Pool {
     fn share(&self) -> Option<Arc<Multiplexed>> {
         let mut shared = lock(&self.http2);
         shared.retain(|connection| !connection.sender.is_closed());
-        let current = self.connector.generation();
         let free = shared.iter().find(|connection| {
-            connection.generation == current
+            self.is_current(connection.made)
                 && connection
                     .streams
                     .fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| {
@@ -248,6 +263,23 @@ impl Pool {
         lock(&self.http2).clear();
     }
 
+    /// Follows the endpoint's name for as long as there are connections that it may leave behind; a service for as long as
+    /// the process.
+    pub async fn follow(self: Arc<Self>) {
+        while self.name.can_move() {
+            tokio::time::sleep(self.dns_refresh).await;
+            if self.places.available_permits() == self.most.min(Semaphore::MAX_PERMITS) {
+                continue;
+            }
+            let endpoint = &*self.endpoint.url;
+            match self.name.refresh().await {
+                Ok(true) => tracing::info!(endpoint, "the addresses of the endpoint's name have changed"),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(endpoint, %error, "the endpoint's name cannot be looked up"),
+            }
+        }
+    }
+
     /// Drops what idled too long; a service for as long as the process.
     pub async fn sweep(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(self.idle.max(Duration::from_secs(1)) / 2);
@@ -255,13 +287,12 @@ impl Pool {
             ticks.tick().await;
             for stack in [&self.unary, &self.streams] {
                 lock(stack).retain(|idle| {
-                    idle.since.elapsed() < self.idle && self.is_current(idle.generation) && !idle.sender.is_closed()
+                    idle.since.elapsed() < self.idle && self.is_current(idle.made) && !idle.sender.is_closed()
                 });
             }
             lock(&self.http2).retain(|connection| {
                 let busy = connection.streams.load(Ordering::Acquire) > 0;
-                let fresh =
-                    lock(&connection.idle_since).elapsed() < self.idle && self.is_current(connection.generation);
+                let fresh = lock(&connection.idle_since).elapsed() < self.idle && self.is_current(connection.made);
                 !connection.sender.is_closed() && (busy || fresh)
             });
         }
@@ -281,7 +312,7 @@ enum Line {
     Http1 {
         sender: Http1,
         place: OwnedSemaphorePermit,
-        generation: u64,
+        made: Made,
     },
     Http2(Share),
 }
@@ -319,12 +350,8 @@ impl Lease {
 
     /// The answer has ended: the connection may serve the next exchange.
     pub fn give_back(self) {
-        if let Line::Http1 {
-            sender,
-            place,
-            generation,
-        } = self.line
-            && self.pool.is_current(generation)
+        if let Line::Http1 { sender, place, made } = self.line
+            && self.pool.is_current(made)
             && !sender.is_closed()
         {
             let mut idle = lock(self.pool.stack(self.class));
@@ -336,7 +363,7 @@ impl Lease {
                 sender,
                 since: Instant::now(),
                 place,
-                generation,
+                made,
             });
         }
     }

@@ -1,6 +1,7 @@
 //! What is sent to an agent: the target, the gateway's own credential, the caller's head without its credentials.
 
 use super::*;
+use crate::balance::tests::{balancing, build};
 use crate::config::{Secret, UpstreamCredential};
 
 const KEY: &str = "agents[0].upstream.credential";
@@ -83,9 +84,8 @@ fn credentials_of_callers_go_on_only_where_nothing_strips_them() {
 
 #[test]
 fn a_request_that_came_back_unwritten_goes_elsewhere_whole() {
-    let endpoint = |url: &str| config::Endpoint { url: url.to_owned() };
-    let list = [endpoint("http://a:1/rpc?k=v"), endpoint("http://b:2/")];
-    let endpoints = Endpoints::build(&list, config::Balance::RoundRobin).unwrap();
+    let urls = ["http://a:1/rpc?k=v", "http://b:2/"].map(str::to_owned);
+    let endpoints = build(&urls, &balancing(config::Balance::RoundRobin));
     let (mut parts, ()) = Request::post("/?x=1")
         .header("x-trace", "1")
         .header("x-trace", "2")

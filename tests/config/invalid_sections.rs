@@ -409,6 +409,58 @@ fn upstreams() {
         "agents[0].upstream.connect_timeout (line 4): must be from 1ms to 24h, found 0s",
     );
     upstream(
+        "health: { path: healthz }",
+        "agents[0].upstream.health.path (line 4): must be `card` or begin with `/`",
+    );
+    upstream(
+        "health: { path: /a//b }",
+        "agents[0].upstream.health.path (line 4): must not contain `//`",
+    );
+    upstream(
+        "health: { interval: 1s }",
+        "agents[0].upstream.health.timeout (line 4): is longer than `interval`: a check would still run when the next begins",
+    );
+    upstream(
+        "health: { unhealthy_after: 0 }",
+        "agents[0].upstream.health.unhealthy_after (line 4): must be from 1 to 100, found 0",
+    );
+    upstream(
+        "ejection: { most: 50 }",
+        "agents[0].upstream.ejection.most (line 4): `50` is not a percentage; write a whole number with %, e.g. `50%`",
+    );
+    upstream(
+        "ejection: { most: 0% }",
+        "agents[0].upstream.ejection.most (line 4): must be from 1% to 100%, found 0%",
+    );
+    upstream(
+        "panic_threshold: 101 %",
+        "agents[0].upstream.panic_threshold (line 4): must be from 0% to 100%, found 101%",
+    );
+    upstream(
+        "ejection: { base: 10m }",
+        "agents[0].upstream.ejection.max (line 4): is shorter than `base`, the first time",
+    );
+    upstream(
+        "slow_start: 0s",
+        "agents[0].upstream.slow_start (line 4): must be from 1ms to 1h, found 0s",
+    );
+    upstream(
+        "dns_refresh: 0s",
+        "agents[0].upstream.dns_refresh (line 4): must be from 100ms to 24h, found 0s",
+    );
+    upstream(
+        "max_in_flight: 0",
+        "agents[0].upstream.max_in_flight (line 4): must be from 1 to 1000000, found 0",
+    );
+    upstream(
+        "queue: { length: 70000 }",
+        "agents[0].upstream.queue.length (line 4): must be from 0 to 65535, found 70000",
+    );
+    upstream(
+        "hash_on: principal",
+        "agents[0].upstream.hash_on (line 4): has no effect; it needs `balance: consistent_hash`",
+    );
+    upstream(
         "max_connections: 70000",
         "agents[0].upstream.max_connections (line 4): must be from 1 to 65535, found 70000",
     );

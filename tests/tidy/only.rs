@@ -112,7 +112,7 @@ const RULES: &[Only] = &[
                 .any(|path| named.ends(path))
         },
         pieces: &[],
-        places: &["src/http/fetch.rs", "src/main.rs", "src/upstream/connect.rs"],
+        places: &["src/http/fetch.rs", "src/main.rs", "src/upstream/name.rs"],
         instead: "use http::fetch for documents and upstream for calls: both have deadlines",
     },
     Only {

@@ -16,6 +16,7 @@ mod schemes;
 mod security;
 mod upstream;
 pub mod url;
+mod watch;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};

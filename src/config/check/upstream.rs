@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::model::{Balance, Endpoint, Probe, Upstream, UpstreamCredential, UpstreamHttp, UpstreamTls};
+use super::super::model::{Endpoint, Probe, Upstream, UpstreamCredential, UpstreamHttp, UpstreamTls};
 use super::super::raw::{
-    RawBalance, RawBasicCredential, RawBearerCredential, RawBinding, RawCredential, RawGeneration, RawHeaderCredential,
+    RawBasicCredential, RawBearerCredential, RawBinding, RawCredential, RawGeneration, RawHeaderCredential,
     RawUpstream, RawUpstreamHttp, RawUpstreamTls,
 };
 use super::super::redact::shown_url;
@@ -12,7 +12,7 @@ use super::super::units::{SecretText, Size, Time, Wait};
 use super::super::{Secret, join, place, with_causes};
 use super::limits::{LEAST_HEADER, MOST_BODY, MOST_HEADER};
 use super::names::Unique;
-use super::{Check, DAY, HOUR, MILLISECOND, listeners, url};
+use super::{Check, DAY, HOUR, MILLISECOND, listeners, url, watch};
 use crate::a2a::Generation;
 
 /// Headers that belong to the connection or to the gateway.
@@ -36,6 +36,8 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
     match raw.protocol.binding {
         RawBinding::Auto | RawBinding::Jsonrpc => {}
     }
+    let balancing = watch::balancing(check, key, raw);
+    let retry_budget = watch::percent(check, &join(key, "retry_budget"), raw.retry_budget, 0);
     let encrypts = endpoints
         .as_ref()
         .is_none_or(|all| all.iter().any(|endpoint| endpoint.url.starts_with("https:")));
@@ -52,6 +54,7 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
     let send_timeout = wait("send_timeout", raw.send_timeout);
     let stream_idle_timeout = wait("stream_idle_timeout", raw.stream_idle_timeout);
     let pool_idle = check.time(&join(key, "pool_idle"), raw.pool_idle, Duration::ZERO, HOUR);
+    let dns_refresh = check.time(&join(key, "dns_refresh"), raw.dns_refresh, MILLISECOND * 100, DAY);
     let max_connections = check.count(&join(key, "max_connections"), raw.max_connections, 1, 65_535);
     let mut size = |name, value, least, most| check.size(&join(key, name), value, least, most);
     let answer_header_bytes = size(
@@ -73,10 +76,8 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
             RawGeneration::V1_0 => Some(Generation::V1_0),
         },
         endpoints: endpoints?,
-        balance: match raw.balance {
-            RawBalance::LeastRequest => Balance::LeastRequest,
-            RawBalance::RoundRobin => Balance::RoundRobin,
-        },
+        balancing: balancing?,
+        retry_budget,
         http: match raw.http {
             RawUpstreamHttp::Auto => UpstreamHttp::Auto,
             RawUpstreamHttp::Http1 => UpstreamHttp::Http1,
@@ -90,6 +91,7 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
         idle_timeout,
         stream_idle_timeout,
         pool_idle,
+        dns_refresh,
         max_connections,
         answer_header_bytes,
         answer_bytes,
@@ -113,7 +115,7 @@ fn endpoints(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<Vec<
             Some(url) => {
                 let url = url.text();
                 unique.claim(check, &key, &url);
-                endpoints.push(Endpoint { url });
+                endpoints.push(Endpoint { url, drain: raw.drain });
             }
             None => {
                 complete = false;

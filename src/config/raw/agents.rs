@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::super::units::{Rate, SecretText, Size, Time, Wait};
-use super::{List, RawSecurity};
+use super::super::units::{Percent, Rate, SecretText, Size, Time, Wait};
+use super::{List, RawEjection, RawHealth, RawQueue, RawSecurity};
 use crate::a2a::Operation;
 
 /// One agent: where callers find it, and where it is.
@@ -47,8 +47,31 @@ pub struct RawUpstream {
     /// The replicas of the agent. At least one.
     pub endpoints: List<RawEndpoint>,
     /// How an endpoint is chosen for calls that belong to no known task. `least_request` picks the less busy of two, which
-    /// suits calls of very different length; `round_robin` takes turns.
+    /// suits calls of very different length; `round_robin` takes turns; `consistent_hash` keeps what `hash_on` names at one
+    /// endpoint, and moves only a new endpoint's share, or a lost one's, when the list changes.
     pub balance: RawBalance,
+    /// With `balance: consistent_hash`: what stays together. `context`, the conversation that a call names, else its
+    /// principal; or `principal`. By default `context`. Anonymous callers without a context are spread as by `least_request`.
+    pub hash_on: Option<RawHashOn>,
+    /// Checks that the gateway makes of each endpoint by itself. None by default: they are requests that the agent's server
+    /// must expect, and what calls show of an endpoint is watched anyway.
+    pub health: Option<RawHealth>,
+    /// Endpoints that fail calls are left out for a while.
+    pub ejection: RawEjection,
+    /// When fewer endpoints than this share of them are healthy, all get new work again, but for those that no connection
+    /// can be made to. `0%` never. Half: the rest would break under the load of all.
+    pub panic_threshold: Percent,
+    /// How long the share of an endpoint that has become healthy grows from a tenth to the whole. `none`, because most agents
+    /// have nothing to warm up; e.g. `30s` for those that fill caches.
+    pub slow_start: Wait,
+    /// Most calls under way at one endpoint, streams included, each until its last byte. As many as `max_connections`, of
+    /// which a call over HTTP/1.1 takes one: far more than an agent works on at once.
+    pub max_in_flight: u32,
+    /// Where calls wait while an endpoint has `max_in_flight` under way.
+    pub queue: RawQueue,
+    /// Calls may be tried again as often as this share of the calls of the last ten seconds, and three times a second. A
+    /// fifth: enough for an endpoint that goes, too little to double the load of an agent that is down.
+    pub retry_budget: Percent,
     /// HTTP version towards the agent. `auto` is HTTP/2 where TLS negotiates it, else HTTP/1.1; `http2` on a plain
     /// `http` URL means prior knowledge.
     pub http: RawUpstreamHttp,
@@ -70,6 +93,9 @@ pub struct RawUpstream {
     /// How long an unused connection is kept. Below the 5 s after which agents on uvicorn and Node close theirs: a call that
     /// meets the close may not be sent again.
     pub pool_idle: Time,
+    /// How often the name of an endpoint is looked up for its open connections: those to addresses that it does not have any
+    /// more take no new call. Half a minute, what names of orchestrators live. New connections look the name up each time.
+    pub dns_refresh: Time,
     /// Most connections to one endpoint.
     pub max_connections: u32,
     /// Largest header section of an answer.
@@ -90,6 +116,14 @@ impl Default for RawUpstream {
             protocol: RawProtocol::default(),
             endpoints: List::default(),
             balance: RawBalance::LeastRequest,
+            hash_on: None,
+            health: None,
+            ejection: RawEjection::default(),
+            panic_threshold: Percent(50),
+            slow_start: Wait(None),
+            max_in_flight: 1024,
+            queue: RawQueue::default(),
+            retry_budget: Percent(20),
             http: RawUpstreamHttp::Auto,
             tls: RawUpstreamTls::default(),
             credential: None,
@@ -99,6 +133,7 @@ impl Default for RawUpstream {
             idle_timeout: Time::seconds(60),
             stream_idle_timeout: Wait(None),
             pool_idle: Time::seconds(4),
+            dns_refresh: Time::seconds(30),
             max_connections: 1024,
             answer_header_bytes: Size::kib(64),
             answer_bytes: Size::mib(16),
@@ -187,6 +222,9 @@ pub enum RawBinding {
 pub struct RawEndpoint {
     /// The agent's JSON-RPC URL. Its text identifies the endpoint in task records: keep it.
     pub url: Option<String>,
+    /// Gives it no new work; what belongs to its tasks and contexts still goes to it. Can be changed while the gateway runs,
+    /// on the admin listener.
+    pub drain: bool,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
@@ -195,6 +233,15 @@ pub struct RawEndpoint {
 pub enum RawBalance {
     LeastRequest,
     RoundRobin,
+    ConsistentHash,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawHashOn {
+    Context,
+    Principal,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]

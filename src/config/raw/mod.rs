@@ -7,6 +7,7 @@
 mod agents;
 mod collections;
 mod security;
+mod watch;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use super::units::{SecretText, Size, Time};
 pub use agents::*;
 pub use collections::{List, Names};
 pub use security::*;
+pub use watch::*;
 
 /// Configuration of a2a-gateway.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -104,7 +104,7 @@ agents:
         config
             .agents
             .iter()
-            .all(|agent| agent.upstream.balance == Balance::RoundRobin)
+            .all(|agent| agent.upstream.balancing.balance == Balance::RoundRobin)
     );
     assert_eq!(config.agents[1].route, AgentRoute::Path("/b".to_owned()));
     assert_eq!(config.agents[2].route, AgentRoute::Host("c.example.com".to_owned()));

@@ -2,6 +2,7 @@
 
 mod answers;
 mod connections;
+mod endpoints;
 mod streams;
 
 use crate::harness::agent::{Agent, Received, Reply};

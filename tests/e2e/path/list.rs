@@ -290,6 +290,11 @@ async fn a_partial_list_says_what_it_lacks() {
     // Back in time for the second page: nothing of it is lost.
     let socket = tokio::net::TcpListener::bind(away).await.unwrap();
     let _back = Agent::on(socket, CARD, tasks("b").script("b"));
+    eventually("the gateway has found that it is back", || async {
+        let got = post(gateway.address, "/agent", &list("")).await;
+        got.header("a2a-gateway-partial").is_none()
+    })
+    .await;
     let mut listed = Vec::new();
     let mut asked = rest;
     loop {

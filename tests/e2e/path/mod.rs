@@ -1,6 +1,7 @@
 //! What the gateway does with well-behaved callers and agents.
 
 mod affinity;
+mod balance;
 mod card;
 mod list;
 mod list_owners;

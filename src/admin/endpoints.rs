@@ -1,0 +1,125 @@
+//! An agent's endpoints as operators see them, and draining one while the gateway runs.
+//!
+//! A drain lasts until it is taken back or the process ends; `drain` in the configuration outlives it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode, request};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use super::records::decoded;
+use super::{NOT_JSON, json_answer};
+use crate::balance::Endpoint;
+use crate::config::shown_url;
+use crate::parse;
+use crate::pipeline::Agent;
+
+pub(super) fn is_place(path: &str) -> bool {
+    place(path).is_some()
+}
+
+/// The agent, and what is wanted of its endpoints.
+fn place(path: &str) -> Option<(&str, &str)> {
+    let (agent, what) = path.strip_prefix("/agents/")?.split_once("/endpoints")?;
+    matches!(what, "" | "/drain" | "/undrain").then_some((agent, what))
+}
+
+fn find<'a>(agents: &'a [Arc<Agent>], path: &'a str) -> Option<(&'a Agent, &'a str)> {
+    let (name, what) = place(path)?;
+    let name = decoded(name);
+    let agent = agents.iter().find(|agent| *agent.metrics.name == *name)?;
+    Some((agent, what))
+}
+
+pub(super) fn show(agents: &[Arc<Agent>], path: &str) -> Response<Full<Bytes>> {
+    match find(agents, path) {
+        Some((agent, "")) => list(agent),
+        Some(_) => error(StatusCode::METHOD_NOT_ALLOWED, "only POST"),
+        None => error(StatusCode::NOT_FOUND, "no such agent"),
+    }
+}
+
+/// The body says nothing, and must be of JSON all the same: see the module above.
+pub(super) fn change(agents: &[Arc<Agent>], parts: &request::Parts) -> Response<Full<Bytes>> {
+    if !parse::is_json(parts) {
+        return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, NOT_JSON);
+    }
+    let (agent, draining) = match find(agents, parts.uri.path()) {
+        Some((agent, "/drain")) => (agent, true),
+        Some((agent, "/undrain")) => (agent, false),
+        Some(_) => return error(StatusCode::METHOD_NOT_ALLOWED, "only GET"),
+        None => return error(StatusCode::NOT_FOUND, "no such agent"),
+    };
+    let query = parts.uri.query().unwrap_or_default();
+    let given = query.split('&').find_map(|pair| pair.strip_prefix("url="));
+    let Some(url) = given.map(decoded) else {
+        return error(
+            StatusCode::BAD_REQUEST,
+            "needs `?url=` with the endpoint's URL as it is listed",
+        );
+    };
+    let Some(endpoint) = agent.endpoints.all().iter().find(|endpoint| *endpoint.url == *url) else {
+        return error(StatusCode::NOT_FOUND, "the agent has no endpoint with this URL");
+    };
+    endpoint.drain(draining);
+    tracing::info!(
+        agent = &*agent.metrics.name,
+        endpoint = &*shown_url(&url),
+        draining,
+        "an operator has set whether the endpoint takes new work"
+    );
+    list(agent)
+}
+
+fn list(agent: &Agent) -> Response<Full<Bytes>> {
+    let list: Vec<Value> = agent.endpoints.all().iter().map(|endpoint| shown(endpoint)).collect();
+    json_answer(
+        StatusCode::OK,
+        &json!({ "agent": &*agent.metrics.name, "endpoints": list }),
+    )
+}
+
+fn shown(endpoint: &Endpoint) -> Value {
+    let state = endpoint.state();
+    json!({
+        "url": &*endpoint.url,
+        "open": state.takes_new_work(),
+        "healthy": state.healthy,
+        "reachable": state.reachable,
+        "ejected_for_seconds": state.ejected.map(|left| left.as_secs_f64()),
+        "draining": state.draining,
+        "in_flight": endpoint.in_flight(),
+        "queued": endpoint.waiting(),
+    })
+}
+
+/// Counts endpoints by state, for a scrape.
+pub fn measure(agents: &[Arc<Agent>]) {
+    for agent in agents {
+        let mut counts = [0_i64; 4];
+        for endpoint in agent.endpoints.all() {
+            let state = endpoint.state();
+            let at = if state.draining {
+                1
+            } else if !state.healthy {
+                2
+            } else if state.ejected.is_some() || !state.reachable {
+                3
+            } else {
+                0
+            };
+            if let Some(count) = counts.get_mut(at) {
+                *count += 1;
+            }
+        }
+        for (gauge, count) in agent.metrics.endpoints.iter().zip(counts) {
+            gauge.set(count);
+        }
+    }
+}
+
+fn error(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+    json_answer(status, &json!({ "error": text }))
+}

@@ -1,0 +1,114 @@
+//! What the gateway asks endpoints by itself: regular checks, where they are configured, and what failed calls leave open.
+//!
+//! One service an endpoint. A suspicion costs at most one connection and one request, and follows the last one after a
+//! pause, so that nobody can make the gateway ask often. A check that cannot connect is told from one that failed
+//! otherwise, because an endpoint to which no connection can be made is dead for calls too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::name::Name;
+use super::{Upstream, connect};
+use crate::balance::{Check, Endpoint, Suspicion};
+use crate::config::Health;
+use crate::http::fetch;
+
+/// A living endpoint takes a connection in milliseconds, also while it works: its system does it.
+const CONNECT: Duration = Duration::from_secs(1);
+/// For an answer to the gateway's own request, where no health check says another time: as long as theirs by default.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Between two suspicions.
+const PAUSE: Duration = Duration::from_millis(250);
+
+pub struct Probe {
+    pub upstream: Arc<Upstream>,
+    pub endpoint: Arc<Endpoint>,
+    /// Any of these says that the endpoint is healthy.
+    pub urls: Vec<String>,
+    /// `None`: only suspicions are followed.
+    pub health: Option<Health>,
+    /// Bounds of one answer; the credential is added with each request.
+    pub options: fetch::Options,
+}
+
+impl Probe {
+    /// A service for as long as the process.
+    pub async fn run(self) {
+        let interval = self.health.as_ref().map(|health| health.interval);
+        let mut next = Instant::now() + interval.unwrap_or_default().mul_f64(fastrand::f64());
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep_until(next), if interval.is_some() => {
+                    let check = self.check().await;
+                    self.endpoint.checked(check);
+                    let checks = match check {
+                        Check::Good => &self.upstream.metrics.checks_good,
+                        Check::Bad | Check::Unreachable => &self.upstream.metrics.checks_bad,
+                    };
+                    checks.inc();
+                    // Give or take a quarter.
+                    next = Instant::now() + interval.unwrap_or_default().mul_f64(0.75 + 0.5 * fastrand::f64());
+                }
+                suspicion = self.endpoint.suspected() => {
+                    let found = match suspicion {
+                        Suspicion::Gone => self.reach().await,
+                        Suspicion::Failing => self.check().await,
+                    };
+                    self.endpoint.found(suspicion, found);
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Whether a connection can be made.
+    async fn reach(&self) -> Check {
+        let secure = self.endpoint.uri.scheme_str() == Some("https");
+        let name = Name::of(&self.endpoint.uri);
+        let connect = self.upstream.connector.connect(&name, secure, false);
+        match tokio::time::timeout(CONNECT, Box::pin(connect)).await {
+            Ok(Ok(_)) => Check::Good,
+            // Not the endpoint's fault.
+            Ok(Err(error)) if connect::Error::is_local(&error) => Check::Good,
+            Ok(Err(_)) | Err(_) => Check::Unreachable,
+        }
+    }
+
+    /// Whether one of the URLs answers with 2xx, all of them within one time.
+    async fn check(&self) -> Check {
+        let time = self.health.as_ref().map_or(ANSWER, |health| health.timeout);
+        let mut options = self.options.clone();
+        options.timeout = time;
+        if let Some((name, value)) = self.upstream.credential() {
+            options.headers.insert(name, value);
+        }
+        let fetcher = self.upstream.fetcher();
+        let ask = async {
+            let mut check = Check::Bad;
+            for url in &self.urls {
+                match fetcher.get(url, &options).await {
+                    Ok(answer) if answer.status.is_success() => return Check::Good,
+                    // Another path may have it.
+                    Ok(answer) if answer.status.is_client_error() => check = Check::Bad,
+                    Ok(_) => return Check::Bad,
+                    Err(fetch::Error::BodyTooLarge { .. }) => return Check::Good,
+                    Err(error) => {
+                        tracing::debug!(endpoint = &*self.endpoint.url, %error, "a check failed");
+                        return Check::Bad;
+                    }
+                }
+            }
+            check
+        };
+        let asked = tokio::time::timeout(time, Box::pin(ask)).await;
+        match asked.unwrap_or(Check::Bad) {
+            Check::Good => Check::Good,
+            Check::Bad | Check::Unreachable => match self.reach().await {
+                Check::Unreachable => Check::Unreachable,
+                Check::Good | Check::Bad => Check::Bad,
+            },
+        }
+    }
+}
