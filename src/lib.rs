@@ -23,6 +23,8 @@ pub mod authenticate;
 //
 pub mod authorize;
 //
+pub mod shared;
+//
 pub mod ratelimit;
 //
 pub mod parse;
@@ -36,6 +38,8 @@ pub mod upstream;
 pub mod card;
 //
 pub mod respond;
+//
+pub mod owners;
 //
 pub mod gather;
 //

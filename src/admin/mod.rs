@@ -65,13 +65,13 @@ pub async fn serve(admin: Arc<Admin>, mut socket: Bound) {
 impl Admin {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         match *request.method() {
-            Method::GET | Method::HEAD => self.show(request.uri().path()),
+            Method::GET | Method::HEAD => self.show(request.uri().path()).await,
             Method::POST if endpoints::is_place(request.uri().path()) => {
                 let (parts, _) = request.into_parts();
                 endpoints::change(&self.current.load().agents, &parts)
             }
             Method::POST => match body(request).await {
-                Ok((path, body)) => self.change(&path, &body),
+                Ok((path, body)) => self.change(&path, &body).await,
                 Err((status, cause)) => json_answer(status, &json!({ "error": cause })),
             },
             _ => json_answer(
@@ -81,7 +81,7 @@ impl Admin {
         }
     }
 
-    fn show(&self, path: &str) -> Response<Full<Bytes>> {
+    async fn show(&self, path: &str) -> Response<Full<Bytes>> {
         match path {
             "/health" => json_answer(StatusCode::OK, &json!({ "status": "ok" })),
             "/ready" => self.ready(),
@@ -89,15 +89,15 @@ impl Admin {
             "/config" => json_answer(StatusCode::OK, &config::redacted(&self.config.load())),
             path if endpoints::is_place(path) => endpoints::show(&self.current.load().agents, path),
             path => match Place::of(path) {
-                Some(place) => records::show(&self.current.load().affinity, &place),
+                Some(place) => records::show(&self.current.load().affinity.clone(), &place).await,
                 None => no_such_place(),
             },
         }
     }
 
-    fn change(&self, path: &str, body: &Value) -> Response<Full<Bytes>> {
+    async fn change(&self, path: &str, body: &Value) -> Response<Full<Bytes>> {
         match path.strip_suffix("/owner").and_then(Place::of) {
-            Some(place) => records::transfer(&self.current.load().affinity, &place, body),
+            Some(place) => records::transfer(&self.current.load().affinity.clone(), &place, body).await,
             None => no_such_place(),
         }
     }
@@ -129,6 +129,7 @@ impl Admin {
                 "draining": draining,
                 "schemes_without_keys": waiting,
                 "store_degraded": pipeline.affinity.stats().degraded,
+                "store_outage": pipeline.affinity.outage(),
                 "agents": states,
             }),
         )
@@ -147,6 +148,8 @@ impl Admin {
         metrics.evicted_finished.set(signed(stats.evicted_finished));
         metrics.evicted_live.set(signed(stats.evicted_live));
         metrics.store_write_errors.set(signed(stats.write_errors));
+        metrics.store_unwritten.set(signed(stats.unwritten));
+        metrics.store_dropped.set(signed(stats.dropped));
         metrics.store_degraded.set(i64::from(stats.degraded));
         endpoints::measure(&self.current.load().agents);
         match metrics.render() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::json_answer;
 use crate::a2a::{ContextId, TaskId, TaskState};
-use crate::affinity::{Affinity, Owner};
+use crate::affinity::{Affinity, Inquiry, Knowledge, Owner};
 
 /// What a path names.
 pub(super) struct Place {
@@ -45,11 +45,25 @@ impl Place {
         }
     }
 
-    fn find(&self, affinity: &Affinity) -> Option<Owner> {
-        match &self.id {
+    /// `Err`: no record here, and other gateways cannot be asked.
+    async fn find(&self, affinity: &Arc<Affinity>) -> Result<Option<Owner>, ()> {
+        let (task, context) = match &self.id {
+            Id::Task(id) => (Some(id), None),
+            Id::Context(id) => (None, Some(id)),
+        };
+        let knowledge = match affinity.inquire(&self.agent, task, context) {
+            Inquiry::Settled => Knowledge::Whole,
+            Inquiry::Away => Knowledge::Partial,
+            Inquiry::Asking(asking) => asking.await,
+        };
+        let owner = match &self.id {
             Id::Task(id) => affinity.task(&self.agent, id),
             Id::Context(id) => affinity.context(&self.agent, id),
+        };
+        if owner.is_none() && knowledge == Knowledge::Partial {
+            return Err(());
         }
+        Ok(owner)
     }
 
     fn described(&self, owner: &Owner) -> Value {
@@ -65,15 +79,16 @@ impl Place {
     }
 }
 
-pub(super) fn show(affinity: &Affinity, place: &Place) -> Response<Full<Bytes>> {
-    match place.find(affinity) {
-        Some(owner) => json_answer(StatusCode::OK, &place.described(&owner)),
-        None => unknown(),
+pub(super) async fn show(affinity: &Arc<Affinity>, place: &Place) -> Response<Full<Bytes>> {
+    match place.find(affinity).await {
+        Ok(Some(owner)) => json_answer(StatusCode::OK, &place.described(&owner)),
+        Ok(None) => unknown(),
+        Err(()) => away(),
     }
 }
 
 /// `{"owner": "…"}`, as it stands in records: the id of a principal, or `tenant=acme` where a claim owns.
-pub(super) fn transfer(affinity: &Affinity, place: &Place, body: &Value) -> Response<Full<Bytes>> {
+pub(super) async fn transfer(affinity: &Arc<Affinity>, place: &Place, body: &Value) -> Response<Full<Bytes>> {
     let owner = body
         .get("owner")
         .and_then(Value::as_str)
@@ -85,6 +100,17 @@ pub(super) fn transfer(affinity: &Affinity, place: &Place, body: &Value) -> Resp
         );
     };
     let new: Arc<str> = Arc::from(owner);
+    // Other gateways first: what only this one believed would be undone by them.
+    if place.find(affinity).await.is_err() {
+        return away();
+    }
+    let told = match &place.id {
+        Id::Task(id) => affinity.tell_task_owner(&place.agent, id, &new).await,
+        Id::Context(id) => affinity.tell_context_owner(&place.agent, id, &new).await,
+    };
+    if told.is_err() {
+        return away();
+    }
     let before = match &place.id {
         Id::Task(id) => affinity.transfer_task(&place.agent, id, &new),
         Id::Context(id) => affinity.transfer_context(&place.agent, id, &new),
@@ -106,6 +132,13 @@ pub(super) fn transfer(affinity: &Affinity, place: &Place, body: &Value) -> Resp
         ..before
     };
     json_answer(StatusCode::OK, &place.described(&after))
+}
+
+fn away() -> Response<Full<Bytes>> {
+    json_answer(
+        StatusCode::SERVICE_UNAVAILABLE,
+        &json!({ "error": "the store that gateways share cannot be asked; try again when it is back" }),
+    )
 }
 
 fn unknown() -> Response<Full<Bytes>> {

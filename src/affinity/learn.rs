@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::journal::record::{MAX_ID, MAX_NAME, Put};
 use super::names::Names;
-use super::shard::{Entry, Finding};
+use super::shard::{Entry, Finding, Shared};
 use super::store::Store;
 use super::table::{Claim, Hash, Locked, Room, Table};
 use super::{Affinity, Learned};
@@ -32,6 +32,7 @@ impl Affinity {
             principal,
             generation,
             state,
+            stale_after: self.store.stale_after(),
         };
         let task = revealed.task.as_ref().map(TaskId::as_str);
         let task = named(task).map(|id| claim(id, revealed.state));
@@ -55,8 +56,11 @@ impl Affinity {
         // Room first: the newest must not be its own victim, and a thread locks one shard of a table at a time.
         let [task_room, context_room] = both.map(|it| it.and_then(|it| it.room(&self.store)));
         let learned = {
-            let task = task.map(|it| it.take_in(now, &self.names, task_room));
-            let context = context.map(|it| it.take_in(now, &self.names, context_room));
+            let mut task = task.map(|it| it.take_in(now, &self.names, task_room));
+            let mut context = context.map(|it| it.take_in(now, &self.names, context_room));
+            if let Some(sharing) = self.store.sharing() {
+                sharing.note([task.as_mut(), context.as_mut()].into_iter().flatten());
+            }
             let both = [task.as_ref(), context.as_ref()];
             let puts = both.map(|it| it.and_then(Taken::put));
             if puts.iter().any(Option::is_some) {
@@ -138,7 +142,7 @@ impl<'a> Revelation<'a> {
 }
 
 /// A record in its locked shard.
-struct Taken<'a> {
+pub(super) struct Taken<'a> {
     table: &'a Table,
     shard: Locked<'a>,
     learned: Learned,
@@ -147,6 +151,18 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
+    /// Notes what is to be written to the shared store. True if it knows the owner: then nobody waits for it.
+    pub(super) fn share(&mut self) -> bool {
+        let Some(slot) = self.slot else {
+            return false;
+        };
+        let never_told =
+            self.learned == Learned::New || self.shard.entry(slot).is_some_and(|entry| entry.shared().is_untold());
+        self.shard
+            .share(slot, if never_told { Shared::New } else { Shared::Changed });
+        !never_told
+    }
+
     fn put(&self) -> Option<Put<'_>> {
         let entry: &Entry = self.shard.entry(self.slot?)?;
         Some(entry.put(self.table.kind()))

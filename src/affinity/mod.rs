@@ -6,6 +6,9 @@
 //! `retention` is forgotten. Every question is answered from memory, so neither `task` nor `context` waits for a disk;
 //! `learn` writes to the journal at most once, and only if something changed.
 //!
+//! With a store that several gateways share, memory is a cache of it: `inquire` fills the cache before a question, `confirm`
+//! awaits that a new owner is known to all before it is revealed. Without one, neither costs anything. See `shared`.
+//!
 //! What no answer has told yet is reserved by the calls themselves: see `reserve`.
 //!
 //! Knows nothing of endpoint health or of the configured endpoints: `balance` decides what a lost owner means. Does not
@@ -16,6 +19,7 @@ mod learn;
 mod names;
 mod reserve;
 mod shard;
+mod shared;
 mod store;
 mod table;
 mod upkeep;
@@ -33,6 +37,8 @@ use self::journal::volume::{Disk, Volume};
 use self::journal::{Journal, Mode};
 use self::names::Names;
 pub use self::reserve::{Reservation, Reservations, Reserved};
+use self::shared::Sharing;
+pub use self::shared::{Asking, Confirmed, Confirming, Inquiry, Knowledge};
 use self::store::Store;
 use self::table::Table;
 use crate::a2a::{ContextId, Generation, TaskId, TaskState};
@@ -88,7 +94,11 @@ pub struct Stats {
     /// Records unseen for longer than `retention`.
     pub expired: u64,
     pub write_errors: u64,
-    /// Records are in memory that the journal does not have.
+    /// Records that the shared store does not have yet, or not as they are.
+    pub unwritten: u64,
+    /// Records that went before the shared store had them.
+    pub dropped: u64,
+    /// Records are in memory that the journal does not have, or the shared store cannot be asked or written.
     pub degraded: bool,
 }
 
@@ -137,7 +147,8 @@ impl Affinity {
             stopping: AtomicBool::new(false),
         };
         match &state.store {
-            config::Store::Memory => {}
+            // The shared store is added by `sharing`; until then, and whenever it is away, this is memory.
+            config::Store::Memory | config::Store::Redis(_) => {}
             config::Store::Embedded { path, sync_interval } => {
                 affinity.sync_interval = *sync_interval;
                 let opened = journal::open(path, volume, mode, &mut |record| {
@@ -155,6 +166,13 @@ impl Affinity {
             }
         }
         Ok(affinity)
+    }
+
+    /// Shares every record through `store`.
+    #[must_use]
+    pub fn sharing(mut self, store: crate::shared::Store, cache_ttl: Duration) -> Self {
+        self.store = Store::Shared(Box::new(Sharing::new(store, self.retention, cache_ttl)));
+        self
     }
 
     fn restore(&self, record: &Record<'_>) {
@@ -211,7 +229,9 @@ impl Affinity {
             evicted_contexts: self.contexts.evicted_live(),
             expired: self.tasks.expired() + self.contexts.expired(),
             write_errors: journal.map_or(0, Journal::write_errors),
-            degraded: journal.is_some_and(Journal::degraded),
+            unwritten: self.tasks.unwritten() + self.contexts.unwritten(),
+            dropped: self.store.sharing().map_or(0, Sharing::lost),
+            degraded: journal.is_some_and(Journal::degraded) || self.store.sharing().is_some_and(Sharing::is_degraded),
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use super::journal::record::{self, Kind, Put};
+use super::shared::Held;
 use super::table::Claim;
 use super::{Learned, Owner, names::Names};
 use crate::a2a::{Generation, TaskState};
@@ -35,6 +36,25 @@ pub(super) struct Entry {
     hash: u32,
     generation: Generation,
     state: Option<TaskState>,
+    shared: Shared,
+}
+
+/// What the store that gateways share has of an entry; `Settled` without such a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shared {
+    Settled,
+    /// It was never told, and an answer waits for that: the owner may be another one.
+    New,
+    /// The same, and no answer waits.
+    Left,
+    /// It has the owner, and perhaps not the rest.
+    Changed,
+}
+
+impl Shared {
+    pub(super) fn is_untold(self) -> bool {
+        matches!(self, Self::New | Self::Left)
+    }
 }
 
 impl Entry {
@@ -60,12 +80,36 @@ impl Entry {
         }
     }
 
+    pub(super) fn shared_agent(&self) -> Arc<str> {
+        Arc::clone(&self.agent)
+    }
+
     pub(super) fn agent(&self) -> &str {
         &self.agent
     }
 
     pub(super) fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(super) fn shared(&self) -> Shared {
+        self.shared
+    }
+
+    pub(super) fn written(&self) -> u32 {
+        self.written
+    }
+
+    /// The generation and the state to keep beside the owner that the shared store holds: ours where it is news there, and
+    /// an end that was seen here.
+    pub(super) fn news(&self, held: &Held<'_>) -> (Generation, Option<TaskState>) {
+        let ended = self.state.is_some_and(TaskState::is_terminal);
+        let told = self.shared == Shared::Settled;
+        let same = *self.endpoint == *held.endpoint && *self.principal == *held.principal;
+        if !same || (told && !ended) || held.state.is_some_and(TaskState::is_terminal) {
+            return (held.generation, held.state);
+        }
+        (self.generation, next_state(held.state, self.state).or(held.state))
     }
 
     fn queue(&self) -> Queue {
@@ -106,6 +150,10 @@ pub(super) struct Shard {
     id_bytes: usize,
     /// Bytes that the entries take in a journal.
     encoded: u64,
+    /// Entries that the shared store does not have as they are, and their slots; of slots that were given up or settled
+    /// meanwhile there may be some.
+    unwritten: usize,
+    to_write: Vec<u32>,
     /// The head of a list changed, or its `seen`.
     pub(super) moved: bool,
 }
@@ -120,6 +168,8 @@ impl Default for Shard {
             live: EMPTY,
             id_bytes: 0,
             encoded: 0,
+            unwritten: 0,
+            to_write: Vec::new(),
             moved: true,
         }
     }
@@ -166,7 +216,7 @@ impl Shard {
         if entry.generation != claim.generation || next_state(entry.state, claim.state).is_some() {
             return Finding::Changed;
         }
-        if now.saturating_sub(entry.written) >= SEEN_WRITTEN_EVERY {
+        if now.saturating_sub(entry.written) >= claim.stale_after {
             return Finding::Stale;
         }
         Finding::Settled
@@ -217,6 +267,7 @@ impl Shard {
                     hash,
                     generation: claim.generation,
                     state: claim.state,
+                    shared: Shared::Settled,
                 });
                 (Learned::New, slot)
             }
@@ -290,6 +341,7 @@ impl Shard {
             hash,
             generation: put.generation,
             state: put.state,
+            shared: Shared::Settled,
         });
         known.is_none()
     }
@@ -326,8 +378,70 @@ impl Shard {
         }
         self.id_bytes -= entry.id.len();
         self.encoded -= entry.encoded();
+        self.unwritten -= usize::from(entry.shared != Shared::Settled);
         self.free.push(slot);
         Some(entry)
+    }
+
+    /// Notes what the shared store has of an entry; what it lacks waits to be written.
+    pub(super) fn share(&mut self, slot: u32, shared: Shared) {
+        let Some(entry) = self.entry_mut(slot) else {
+            return;
+        };
+        let before = std::mem::replace(&mut entry.shared, shared);
+        match (before == Shared::Settled, shared == Shared::Settled) {
+            (true, false) => {
+                self.unwritten += 1;
+                self.wait_to_be_written(slot);
+            }
+            (false, true) => self.unwritten -= 1,
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    /// Each slot once at most, as soon as there are twice as many as there can be.
+    fn wait_to_be_written(&mut self, slot: u32) {
+        if self.to_write.len() > 2 * self.slots.len() {
+            self.to_write.sort_unstable();
+            self.to_write.dedup();
+        }
+        self.to_write.push(slot);
+    }
+
+    /// Slots that wait to be written; what is not settled then must be given back.
+    pub(super) fn take_unwritten(&mut self) -> Vec<u32> {
+        let mut taken = std::mem::take(&mut self.to_write);
+        taken.sort_unstable();
+        taken.dedup();
+        taken
+    }
+
+    pub(super) fn give_back(&mut self, slot: u32) {
+        if self.entry(slot).is_some_and(|entry| entry.shared != Shared::Settled) {
+            self.wait_to_be_written(slot);
+        }
+    }
+
+    /// Entries in `slots[from..from + count]` that were written at `since` or later: the shared store may lack them.
+    pub(super) fn doubt(&mut self, from: usize, count: usize, since: u32) {
+        let end = self.slots.len().min(from.saturating_add(count));
+        for slot in (from..end).filter_map(|slot| u32::try_from(slot).ok()) {
+            let doubtful = |entry: &Entry| entry.shared == Shared::Settled && entry.written >= since;
+            if self.entry(slot).is_some_and(doubtful) {
+                self.share(slot, Shared::Changed);
+            }
+        }
+    }
+
+    /// The shared store has just told or taken an entry.
+    pub(super) fn confirm(&mut self, slot: u32, now: u32) {
+        if let Some(entry) = self.entry_mut(slot) {
+            entry.written = now;
+        }
+    }
+
+    pub(super) fn unwritten(&self) -> usize {
+        self.unwritten
     }
 
     /// Takes out the longest unseen of a queue.
@@ -377,7 +491,7 @@ impl Shard {
 
     pub(super) fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Option<Entry>>()
-            + self.free.capacity() * size_of::<u32>()
+            + (self.free.capacity() + self.to_write.capacity()) * size_of::<u32>()
             + self.index.allocation_size()
             + self.id_bytes
     }

@@ -17,7 +17,8 @@ use ahash::RandomState;
 
 use super::journal::record::{Kind, Put};
 use super::names::Names;
-use super::shard::{Entry, Finding, Queue, Shard};
+use super::shard::{Entry, Finding, Queue, Shard, Shared};
+use super::shared::Held;
 use super::store::Store;
 use super::{Owner, lock};
 use crate::a2a::{Generation, TaskState};
@@ -40,6 +41,8 @@ pub(super) struct Claim<'a> {
     pub principal: &'a Arc<str>,
     pub generation: Generation,
     pub state: Option<TaskState>,
+    /// Seconds after which a record is written again although it did not change.
+    pub stale_after: u32,
 }
 
 pub(super) struct Table {
@@ -167,7 +170,7 @@ impl Table {
                     Queue::Live => &self.evicted_live,
                 };
                 evicted.fetch_add(1, Ordering::Relaxed);
-                store.forget(self.kind, entry.agent(), entry.id());
+                store.forget(self.kind, &entry);
                 return true;
             }
         }
@@ -204,7 +207,7 @@ impl Table {
                 for entry in expired.into_iter().filter_map(|slot| shard.remove(slot)) {
                     self.count.fetch_sub(1, Ordering::Relaxed);
                     self.expired.fetch_add(1, Ordering::Relaxed);
-                    store.forget(self.kind, entry.agent(), entry.id());
+                    store.forget(self.kind, &entry);
                 }
                 from += PAGE;
             }
@@ -241,6 +244,41 @@ impl Table {
         }
     }
 
+    /// Takes over what the shared store holds, whatever stands here; what is news here and not there stays to be told.
+    pub(super) fn adopt(&self, agent: &str, id: &str, held: &Held<'_>, now: u32, names: &Names, store: &Store) {
+        let hash = self.hash(agent, id);
+        let room = {
+            let missing = self.shard(hash.shard).find(hash.key, agent, id).is_none();
+            missing.then(|| self.room(store))
+        };
+        let mut shard = self.shard(hash.shard);
+        let known = shard.find(hash.key, agent, id).and_then(|slot| shard.entry(slot));
+        let (generation, state) = match known {
+            Some(entry) => entry.news(held),
+            None => (held.generation, held.state),
+        };
+        let put = Put {
+            kind: self.kind,
+            agent,
+            id,
+            endpoint: held.endpoint,
+            principal: held.principal,
+            generation,
+            state,
+            seen: now,
+        };
+        if shard.restore(hash.key, &put, names) {
+            room.unwrap_or_else(|| self.room_beyond()).fill();
+        }
+        if (generation, state) != (held.generation, held.state)
+            && let Some(slot) = shard.find(hash.key, agent, id)
+        {
+            shard.share(slot, Shared::Changed);
+        }
+        drop(shard);
+        self.trim(store);
+    }
+
     /// Takes back a record that a journal says was forgotten.
     pub(super) fn unrestore(&self, agent: &str, id: &str) {
         let hash = self.hash(agent, id);
@@ -257,6 +295,35 @@ impl Table {
         for index in 0..SHARDS {
             self.shard(index).sort();
         }
+    }
+
+    pub(super) fn shards() -> std::ops::Range<usize> {
+        0..SHARDS
+    }
+
+    /// For work on every entry of a shard in turn; `index` is one of `shards`.
+    pub(super) fn lock_shard(&self, index: usize) -> Locked<'_> {
+        self.shard(index)
+    }
+
+    /// Makes the shared store doubtful for what was written at `since` or later.
+    pub(super) fn doubt(&self, since: u32) {
+        for index in 0..SHARDS {
+            let mut from = 0;
+            loop {
+                let mut shard = self.shard(index);
+                if from >= shard.slots() {
+                    break;
+                }
+                shard.doubt(from, PAGE, since);
+                from += PAGE;
+            }
+        }
+    }
+
+    /// Entries that the shared store does not have as they are.
+    pub(super) fn unwritten(&self) -> u64 {
+        self.sum(|shard| shard.unwritten() as u64)
     }
 
     pub(super) fn kind(&self) -> Kind {

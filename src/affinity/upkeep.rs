@@ -36,6 +36,9 @@ impl Affinity {
             // Apart from the rest: a compaction takes seconds, and syncs must not wait for it.
             drain.service(Arc::clone(self).syncs());
         }
+        if self.store.sharing().is_some() {
+            drain.service(Arc::clone(self).tell());
+        }
     }
 
     async fn upkeep(self: Arc<Self>) {
@@ -68,7 +71,7 @@ impl Affinity {
         }
     }
 
-    async fn blocking<T: Send + 'static>(
+    pub(super) async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Option<T> {

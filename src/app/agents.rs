@@ -24,6 +24,7 @@ use crate::http::fetch;
 use crate::observe::Metrics;
 use crate::pipeline::{Agent, Enforced};
 use crate::ratelimit::RateLimiter;
+use crate::shared;
 use crate::tls;
 use crate::upstream::{Probe, Renewal, Upstream};
 
@@ -36,6 +37,8 @@ pub struct Parts<'a> {
     pub metrics: &'a Metrics,
     /// Absent when they could not be built; then only problems are looked for.
     pub verifiers: Option<&'a Verifiers>,
+    /// What gateways share.
+    pub shared: Option<&'a shared::Store>,
 }
 
 /// One agent of the configuration in force, with the jobs that work for it. They end with it, unless it hands them on.
@@ -157,7 +160,13 @@ pub fn build(
         None => Arc::new(Agent {
             limiter: match limited {
                 Some(before) => before.agent.limiter.clone(),
-                None => RateLimiter::build(&config.rate_limits, rate_limit_keys),
+                None => {
+                    let limiter = RateLimiter::build(&config.rate_limits, rate_limit_keys);
+                    match parts.shared {
+                        Some(store) => limiter.sharing(store, &config.name),
+                        None => limiter,
+                    }
+                }
             },
             endpoints,
             reservations: before.map_or_else(Arc::default, |before| before.agent.reservations.clone()),

@@ -9,11 +9,12 @@ use super::agents;
 use super::site::Site;
 use crate::authenticate::{Renewed, Verifiers};
 use crate::clock::Clock;
-use crate::config::{Config, Problem};
+use crate::config::{Config, Problem, Store};
 use crate::drain::Drain;
 use crate::gather::token::Tokens;
 use crate::observe::Metrics;
-use crate::tls::Acceptor;
+use crate::shared;
+use crate::tls::{self, Acceptor};
 
 /// What every configuration of the process is built with.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub struct Ground {
     pub clock: Clock,
     pub drain: Drain,
     pub metrics: Metrics,
+    /// What gateways share; for the whole life of the process.
+    pub shared: Option<shared::Store>,
 }
 
 /// The next configuration.
@@ -67,12 +70,19 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             None
         }
     };
+    if let Store::Redis(redis) = &config.state.store
+        && redis.secure
+    {
+        let tls = tls::client::client_config(&redis.tls, &[], "state.redis.tls");
+        problems.extend(tls.err().into_iter().flatten());
+    }
     let mut built = Vec::new();
     for (index, agent) in config.agents.iter().enumerate() {
         let parts = agents::Parts {
             config,
             drain: &ground.drain,
             metrics: &ground.metrics,
+            shared: ground.shared.as_ref(),
             verifiers: verifiers.as_ref().map(Renewed::verifiers),
         };
         let known = before.and_then(|before| before.agent(&agent.name));

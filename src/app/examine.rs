@@ -23,7 +23,7 @@ pub fn check(path: &Path, environment: &Environment) -> Result<(), Error> {
     let places = config.places.clone();
     let folder = match &config.state.store {
         Store::Embedded { path, .. } => in_folder(path),
-        Store::Memory => None,
+        Store::Memory | Store::Redis(_) => None,
     };
     let mut problems: Vec<Problem> = folder.into_iter().collect();
     match prepare(config, Clock::system(), None) {

@@ -24,6 +24,7 @@ use crate::listener::{self, Connections};
 use crate::observe::Metrics;
 use crate::observe::access::AccessLog;
 use crate::tls;
+use crate::{config, shared};
 
 use assemble::{Ground, Next};
 use reload::{Listener, Origin, Reloading};
@@ -61,10 +62,16 @@ pub struct Prepared {
 /// Reads the files that the configuration names. Blocking.
 pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Result<Prepared, Error> {
     tls::install_provider();
+    let metrics = Metrics::new().map_err(Error::Metrics)?;
+    let shared = match &config.state.store {
+        config::Store::Redis(redis) => Some(shared::Store::new(redis, clock.clone(), &metrics)),
+        config::Store::Memory | config::Store::Embedded { .. } => None,
+    };
     let ground = Ground {
         clock,
         drain: Drain::new(),
-        metrics: Metrics::new().map_err(Error::Metrics)?,
+        metrics,
+        shared,
     };
     let next = assemble::assemble(&config, &ground, None).map_err(|mut problems| {
         config.places.locate(&mut problems);
@@ -132,6 +139,15 @@ impl Prepared {
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         };
         let drain = ground.drain.clone();
+        let affinity = match (&config.state.store, ground.shared.clone()) {
+            (config::Store::Redis(redis), Some(store)) => {
+                store.start(&drain);
+                // Calls know from the start what others know; but they do not wait long for a store that is away.
+                let _away = tokio::time::timeout(redis.connect_timeout, store.attempted()).await;
+                affinity.sharing(store, redis.cache_ttl)
+            }
+            _ => affinity,
+        };
         let common = Arc::new(Common::new(ground, affinity, access.clone(), &config, &next));
         let sockets: Result<Vec<_>, _> = common.bind(&config, None).collect();
         let sockets = sockets.map_err(Error::Listen)?;
@@ -206,6 +222,7 @@ impl Bound {
         let patience = self.common.config.load().drain;
         let clean = self.common.ground.drain.run(patience, GRACE).await;
         let (affinity, access) = (self.common.affinity.clone(), self.access);
+        affinity.last_words().await;
         let _panicked = tokio::task::spawn_blocking(move || {
             affinity.close();
             if let Some(access) = access {

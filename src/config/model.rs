@@ -95,6 +95,50 @@ pub enum Store {
         path: PathBuf,
         sync_interval: Duration,
     },
+    /// Shared with other gateways.
+    Redis(Box<Redis>),
+}
+
+/// A Redis or Valkey, and how it is used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Redis {
+    pub servers: RedisServers,
+    /// Over TLS, to all of them.
+    pub secure: bool,
+    pub database: u32,
+    pub login: RedisLogin,
+    /// Without a name of its own: certificates carry the hosts of the addresses.
+    pub tls: UpstreamTls,
+    pub timeout: Duration,
+    pub connect_timeout: Duration,
+    pub cache_ttl: Duration,
+    /// Printable, without braces: they would gather every key in one slot of a cluster.
+    pub key_prefix: String,
+}
+
+/// At least one address each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedisServers {
+    Standalone(RedisAddress),
+    Sentinel {
+        sentinels: Vec<RedisAddress>,
+        master: String,
+        login: RedisLogin,
+    },
+    Cluster(Vec<RedisAddress>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedisAddress {
+    /// An IPv6 address without brackets.
+    pub host: String,
+    pub port: u16,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RedisLogin {
+    pub username: Option<String>,
+    pub password: Option<Secret<String>>,
 }
 
 /// Tokens of lists that are gathered from several endpoints.
@@ -500,6 +544,8 @@ pub enum LimitBound {
         count: u32,
         period: Duration,
         burst: u32,
+        /// Over all gateways that share a store, if there is one.
+        shared: bool,
     },
     /// Calls under way, streams included, until their last byte.
     Concurrent(u32),

@@ -89,9 +89,56 @@ fn state(state: &State) -> Value {
             "path": path(folder),
             "sync_interval": time(*sync_interval),
         }),
+        Store::Redis(redis) => json!({ "store": "redis", "redis": shared(redis) }),
     };
     add(&mut shown, "max_tasks", state.max_tasks);
     add(&mut shown, "retention", time(state.retention));
+    shown
+}
+
+fn shared(redis: &Redis) -> Value {
+    let scheme = if redis.secure { "rediss" } else { "redis" };
+    let url = |address: &RedisAddress| {
+        if address.host.contains(':') {
+            format!("{scheme}://[{}]:{}", address.host, address.port)
+        } else {
+            format!("{scheme}://{}:{}", address.host, address.port)
+        }
+    };
+    let urls = |addresses: &[RedisAddress]| addresses.iter().map(url).collect::<Vec<_>>();
+    let blank = |login: &RedisLogin| login.password.as_ref().map(|_| BLANK);
+    let mut shown = json!({
+        "database": redis.database,
+        "username": redis.login.username,
+        "password": blank(&redis.login),
+        "tls": {
+            "ca": redis.tls.ca.as_deref().map(path),
+            "client_certificate": redis.tls.client.as_ref().map(|pair| path(&pair.certificate)),
+            "client_private_key": redis.tls.client.as_ref().map(|pair| path(&pair.private_key)),
+        },
+        "timeout": time(redis.timeout),
+        "connect_timeout": time(redis.connect_timeout),
+        "cache_ttl": time(redis.cache_ttl),
+        "key_prefix": redis.key_prefix,
+    });
+    match &redis.servers {
+        RedisServers::Standalone(address) => add(&mut shown, "url", url(address)),
+        RedisServers::Sentinel {
+            sentinels,
+            master,
+            login,
+        } => add(
+            &mut shown,
+            "sentinel",
+            json!({
+                "urls": urls(sentinels),
+                "master": master,
+                "username": login.username,
+                "password": blank(login),
+            }),
+        ),
+        RedisServers::Cluster(nodes) => add(&mut shown, "cluster", urls(nodes)),
+    }
     shown
 }
 
@@ -345,7 +392,13 @@ fn rate_limit(rule: &RateLimit) -> Value {
         "operations": rule.operations.iter().map(|operation| operation.as_str()).collect::<Vec<_>>(),
     });
     match rule.bound {
-        LimitBound::Rate { count, period, burst } => {
+        LimitBound::Rate {
+            count,
+            period,
+            burst,
+            shared,
+        } => {
+            add(&mut shown, "shared", shared);
             add(&mut shown, "rate", Rate { count, period }.to_string());
             add(&mut shown, "burst", burst);
         }

@@ -9,8 +9,10 @@
 //! the answer's `A2A-Gateway-Partial`, and asked again for the next page. A walk on which only such endpoints are left ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
@@ -21,6 +23,7 @@ use super::{AT_ONCE, Fleet, token};
 use crate::a2a::jsonrpc::code;
 use crate::a2a::listing::{self, Listing, MOST_TASKS, Page, read_listing};
 use crate::a2a::{Revealed, TaskId};
+use crate::affinity::Inquiry;
 use crate::authorize::Permit;
 use crate::balance::{Endpoint, Endpoints};
 use crate::observe::{Gathering, Outcome, Reason, Record};
@@ -31,6 +34,9 @@ use crate::upstream::Outgoing;
 /// Most rounds for one page. Eight hundred tasks of each endpoint are looked through for it, which is more than most
 /// callers own of as many; whoever owns fewer goes on with the next call, so that no call costs agents more than this.
 const ROUNDS: usize = 8;
+
+/// The time of a page and that of an endpoint's answer may end in the same tick of the timer: then nothing failed.
+const TICK: Duration = Duration::from_millis(1);
 
 /// What is listed, of what, for whom.
 pub struct Asked<'a> {
@@ -206,7 +212,10 @@ impl Asked<'_> {
                     self.fleet.refused(Reason::UpstreamTimeout);
                     Word::Late
                 });
-                (index, answered)
+                match answered {
+                    Word::Failed if Instant::now() + TICK >= deadline => (index, Word::Late),
+                    Word::Page(..) | Word::Error(..) | Word::Failed | Word::Late => (index, answered),
+                }
             })
         });
         let asks: Vec<_> = asks.collect();
@@ -222,7 +231,7 @@ impl Asked<'_> {
         };
         let error = match answer::check(&bytes, self.permit.call(), self.fleet.json) {
             Ok(read) => {
-                self.learn(url, &read.revealed);
+                self.learn(url, &read.revealed).await;
                 read.error
             }
             Err(reason) => {
@@ -311,10 +320,17 @@ impl Asked<'_> {
     }
 
     /// Takes in where the tasks are; the answer goes on task by task, so that it is no matter if one must not.
-    fn learn(&self, endpoint: &Arc<str>, revealed: &[Revealed]) {
+    async fn learn(&self, endpoint: &Arc<str>, revealed: &[Revealed]) {
         let learner = self.fleet.learner(self.permit, endpoint);
-        for one in revealed {
-            let _withheld = learner.learn(std::slice::from_ref(one));
+        if let Inquiry::Asking(asking) = learner.inquire(revealed) {
+            asking.await;
         }
+        let learned = revealed.iter().filter_map(|one| {
+            let confirming = learner.learn(std::slice::from_ref(one)).ok()??;
+            Some(async {
+                let _withheld = learner.confirmed(confirming.await, std::slice::from_ref(one));
+            })
+        });
+        join_all(learned).await;
     }
 }

@@ -201,7 +201,10 @@ impl Probe {
             match timeout_at(deadline, words.next()).await {
                 Ok(Some(Word::Knows(endpoint, revealed))) => {
                     // Nobody owns tasks where they are looked for: nothing is withheld.
-                    let _withheld = self.fleet.learner(&self.permit, &endpoint).learn(&revealed);
+                    let learner = self.fleet.learner(&self.permit, &endpoint);
+                    if let Ok(Some(confirming)) = learner.learn(&revealed) {
+                        let _withheld = learner.confirmed(confirming.await, &revealed);
+                    }
                     return Found::At(endpoint);
                 }
                 Ok(Some(Word::DoesNot)) => {}

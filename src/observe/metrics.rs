@@ -45,6 +45,10 @@ pub const EVICTIONS: &str = "a2a_gateway_task_evictions_total";
 pub const JOURNAL_BYTES: &str = "a2a_gateway_journal_bytes";
 pub const STORE_DEGRADED: &str = "a2a_gateway_store_degraded";
 pub const STORE_WRITE_ERRORS: &str = "a2a_gateway_store_write_errors_total";
+pub const STORE_ROUND_TRIP: &str = "a2a_gateway_store_round_trip_seconds";
+pub const STORE_ERRORS: &str = "a2a_gateway_store_errors_total";
+pub const STORE_UNWRITTEN: &str = "a2a_gateway_store_unwritten";
+pub const STORE_DROPPED: &str = "a2a_gateway_store_dropped_total";
 pub const ACCESS_LINES_DROPPED: &str = "a2a_gateway_access_lines_dropped_total";
 pub const BUILD_INFO: &str = "a2a_gateway_build_info";
 
@@ -139,8 +143,27 @@ pub const HELP: &[(&str, &str)] = &[
         "Task records dropped at capacity, by whether the task was finished.",
     ),
     (JOURNAL_BYTES, "Size of the embedded store's journal."),
-    (STORE_DEGRADED, "1 while the embedded store cannot be written."),
+    (
+        STORE_DEGRADED,
+        "1 while the store cannot be written, or the shared one not be asked; calls go on from memory.",
+    ),
     (STORE_WRITE_ERRORS, "Failed writes of the embedded store."),
+    (
+        STORE_ROUND_TRIP,
+        "Answered questions to the shared store, by what was asked.",
+    ),
+    (
+        STORE_ERRORS,
+        "Questions that the shared store did not answer, or refused, by reason.",
+    ),
+    (
+        STORE_UNWRITTEN,
+        "Records that the shared store does not have yet, or not as they are.",
+    ),
+    (
+        STORE_DROPPED,
+        "Records that went for newer ones, or by age, before the shared store had them.",
+    ),
     (
         ACCESS_LINES_DROPPED,
         "Access records lost because the log could not be written fast enough.",
@@ -186,6 +209,10 @@ pub struct Metrics {
     pub journal_bytes: IntGauge,
     pub store_degraded: IntGauge,
     pub store_write_errors: IntGauge,
+    pub store_round_trip: HistogramVec,
+    pub store_errors: IntCounterVec,
+    pub store_unwritten: IntGauge,
+    pub store_dropped: IntGauge,
     pub access_lines_dropped: IntCounter,
 }
 
@@ -241,6 +268,10 @@ impl Metrics {
             journal_bytes: make.gauge(JOURNAL_BYTES)?,
             store_degraded: make.gauge(STORE_DEGRADED)?,
             store_write_errors: make.gauge(STORE_WRITE_ERRORS)?,
+            store_round_trip: make.histograms(STORE_ROUND_TRIP, &["operation"])?,
+            store_errors: make.counters(STORE_ERRORS, &["reason"])?,
+            store_unwritten: make.gauge(STORE_UNWRITTEN)?,
+            store_dropped: make.gauge(STORE_DROPPED)?,
             access_lines_dropped: make.counters(ACCESS_LINES_DROPPED, &[])?.with_label_values::<&str>(&[]),
             registry,
         })

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
 use crate::a2a::{Call, Generation, Operation, RpcId, json};
-use crate::affinity::{Affinity, Owner, Reservations};
+use crate::affinity::{Affinity, Inquiry, Knowledge, Reservations};
 use crate::authenticate::{self, Requirement, Verifiers};
 use crate::authorize::{self, Ownership, Permit};
 use crate::balance::{Endpoints, Fault};
@@ -30,6 +30,7 @@ use crate::gather::token::Tokens;
 use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
 use crate::observe::{AgentMetrics, Outcome, Reason, Record};
+use crate::owners::Named;
 use crate::ratelimit::RateLimiter;
 use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
@@ -192,6 +193,9 @@ impl Pipeline {
             .limiter
             .admit_address(client)
             .map_err(|limited| Reject::from(&limited))?;
+        if let Some(asking) = agent.limiter.ask_address(client) {
+            asking.await.map_err(|limited| Reject::from(&limited))?;
+        }
         let slot = held.slot.insert(slot);
         let principal = authenticate::identify(&enforced.requirement, &downstream.peer, client, parts)
             .await
@@ -205,6 +209,9 @@ impl Pipeline {
             .limiter
             .admit(slot, &admitted.principal().id, client)
             .map_err(|limited| Reject::from(&limited))?;
+        if let Some(asking) = agent.limiter.ask(&admitted.principal().id, client) {
+            asking.await.map_err(|limited| Reject::from(&limited))?;
+        }
 
         let asked = hygiene::asked_version(parts)?;
         let bounds = self.bounds(agent);
@@ -219,14 +226,36 @@ impl Pipeline {
             .limiter
             .admit_call(slot, &admitted.principal().id, client, call.operation)
             .map_err(|limited| Reject::from(&limited).answering(&call))?;
+        if let Some(asking) = agent.limiter.ask_call(&admitted.principal().id, client, call.operation) {
+            asking
+                .await
+                .map_err(|limited| Reject::from(&limited).answering(&call))?;
+        }
         let checked = authorize::call(admitted, call, &enforced.served, asked.as_ref())
             .map_err(|(error, call)| Reject::from(error).serving(&enforced.served).answering(&call))?;
         let call = checked.call().clone();
         let in_form = |reject: Reject| reject.answering(&call);
-        let owners = self.owners(agent, &call);
-        let permit = authorize::tasks(checked, &enforced.ownership, &owners)
-            .inspect_err(|_| held.record.detail = Some(owners.why_not_found()))
-            .map_err(|error| in_form(Reject::from(error)))?;
+        let named = Named {
+            affinity: &self.affinity,
+            agent: &agent.metrics.name,
+            call: &call,
+        };
+        let knowledge = match named.inquire() {
+            Inquiry::Settled => Knowledge::Whole,
+            Inquiry::Away => Knowledge::Partial,
+            Inquiry::Asking(asking) => asking.await,
+        };
+        let mut owners = named.owners();
+        if knowledge == Knowledge::Partial {
+            owners = owners.alone(&enforced.ownership, &call)?;
+        }
+        let permit = match authorize::tasks(checked, &enforced.ownership, &owners) {
+            Ok(permit) => permit,
+            Err(error) => {
+                held.record.detail = Some(owners.why_not_found());
+                return Err(in_form(named.refused(error).await));
+            }
+        };
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
         let ownership = &enforced.ownership;
@@ -261,17 +290,6 @@ impl Pipeline {
                 whole: Some(self.body_whole),
             },
             json: self.json,
-        }
-    }
-
-    /// What is known of the ids that the call names.
-    fn owners(&self, agent: &Agent, call: &Call) -> Owners {
-        let name = &agent.metrics.name;
-        let of_task = |task| self.affinity.task(name, task);
-        Owners {
-            task: call.task.as_ref().and_then(of_task),
-            context: (call.context.as_ref()).and_then(|context| self.affinity.context(name, context)),
-            references: call.references.iter().map(of_task).collect(),
         }
     }
 
@@ -437,7 +455,15 @@ impl Pipeline {
                 reader.metrics.upstream_failed(reason);
                 Reject::new(reason)
             })?;
-            if learner.learn(&read.revealed).is_err() {
+            if let Inquiry::Asking(asking) = learner.inquire(&read.revealed) {
+                asking.await;
+            }
+            let withheld = match learner.learn(&read.revealed) {
+                Ok(None) => false,
+                Ok(Some(confirming)) => learner.confirmed(confirming.await, &read.revealed).is_err(),
+                Err(_) => true,
+            };
+            if withheld {
                 return Err(Reject::new(Reason::UpstreamBadAnswer));
             }
             drop(reservation);
@@ -482,57 +508,6 @@ impl Pipeline {
         self.agents
             .get(route.agent.0)
             .ok_or_else(|| Reject::new(Reason::NoRoute))
-    }
-}
-
-/// What is known of the ids that a call names.
-struct Owners {
-    task: Option<Owner>,
-    context: Option<Owner>,
-    references: Vec<Option<Owner>>,
-}
-
-impl authorize::Owners for Owners {
-    fn of_task(&self) -> Option<&str> {
-        self.task.as_ref().map(|owner| &*owner.principal)
-    }
-
-    fn of_context(&self) -> Option<&str> {
-        self.context.as_ref().map(|owner| &*owner.principal)
-    }
-
-    fn of_references(&self) -> impl Iterator<Item = Option<&str>> {
-        self.references
-            .iter()
-            .map(|owner| owner.as_ref().map(|owner| &*owner.principal))
-    }
-}
-
-impl Owners {
-    /// The endpoint that the call must go to: the task's, else the context's.
-    fn endpoint(self, permit: &Permit, ownership: &Ownership) -> Result<Option<Arc<str>>, Reject> {
-        // Of a list the context alone is not refused, and must not show by where the call goes.
-        let context = self.context.filter(|owner| permit.may_use(ownership, &owner.principal));
-        match (self.task, context) {
-            // No single endpoint could see the contradiction (A2A 1.0 §3.4.3).
-            (Some(task), Some(context)) if task.endpoint != context.endpoint => Err(Reject::new(Reason::OwnersDiffer)),
-            (Some(Owner { endpoint, .. }), _) | (None, Some(Owner { endpoint, .. })) => Ok(Some(endpoint)),
-            (None, None) => Ok(None),
-        }
-    }
-
-    /// For the access log; the caller is told nothing of it.
-    fn why_not_found(&self) -> &'static str {
-        let Self {
-            task,
-            context,
-            references,
-        } = self;
-        if task.is_some() || context.is_some() || references.iter().any(Option::is_some) {
-            "foreign"
-        } else {
-            "unknown"
-        }
     }
 }
 

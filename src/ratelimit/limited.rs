@@ -85,6 +85,10 @@ impl Policy {
         }
     }
 
+    pub(super) fn rule(&self) -> &str {
+        &self.rule
+    }
+
     pub(super) fn refuse(&self, wait: Duration) -> Limited {
         Limited {
             rule: Arc::clone(&self.rule),

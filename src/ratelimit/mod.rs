@@ -6,11 +6,15 @@
 //! everybody's, and concurrency before rate, so that a call that cannot run costs no token. A refusal gives back the
 //! places that were taken on the way to it; tokens of narrower rules stay spent.
 //!
+//! With a store that gateways share, a rate is one budget over all of them: `ask_address`, `ask` and `ask_call` follow their
+//! namesakes, and what they give is awaited. See `global`.
+//!
 //! Callers are told apart by principal or by address, IPv6 by /64, the least that one subscriber gets (RFC 6177).
 //! Anonymous callers have no principal, so rules per principal tell them apart by address too. What is kept is bounded:
 //! see `rate` for what happens at the bound. Nothing is written down: a restart or a new configuration starts afresh.
 
 mod concurrency;
+mod global;
 mod limited;
 mod rate;
 
@@ -23,6 +27,7 @@ use std::time::Duration;
 
 use governor::clock::{Clock, DefaultClock};
 
+pub use global::Asking;
 pub use limited::Limited;
 
 use crate::a2a::Operation;
@@ -30,7 +35,9 @@ use crate::authenticate::ANONYMOUS;
 use crate::config::{self, LimitBound, LimitKey};
 use crate::drain::Drain;
 use crate::http::forwarded;
+use crate::shared;
 use concurrency::{Counters, Guard};
+use global::{Global, Pace, Question};
 use limited::Policy;
 use rate::Buckets;
 
@@ -42,12 +49,14 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// The rules of one agent. Cheap to clone; clones share their budgets.
 pub struct RateLimiter<C: Clock = DefaultClock> {
     inner: Arc<Inner<C>>,
+    global: Option<Arc<Global>>,
 }
 
 impl<C: Clock> Clone for RateLimiter<C> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
+            global: self.global.clone(),
         }
     }
 }
@@ -62,7 +71,9 @@ struct Inner<C: Clock> {
 }
 
 struct Rule<C: Clock> {
-    policy: Policy,
+    policy: Arc<Policy>,
+    /// Of a rate that is shared, should there be a store for that.
+    pace: Option<Pace>,
     per: LimitKey,
     /// Empty: every operation.
     operations: Vec<Operation>,
@@ -97,6 +108,16 @@ impl RateLimiter {
     pub fn build(rules: &[config::RateLimit], max_keys: usize) -> Self {
         Self::with_clock(rules, max_keys, &DefaultClock::default())
     }
+
+    /// Counts the rates of this agent over all gateways that share `store`.
+    #[must_use]
+    pub fn sharing(mut self, store: &shared::Store, agent: &str) -> Self {
+        self.global = Some(Arc::new(Global {
+            store: store.clone(),
+            agent: Arc::from(agent),
+        }));
+        self
+    }
 }
 
 impl<C: Clock + Clone> RateLimiter<C> {
@@ -114,6 +135,7 @@ impl<C: Clock + Clone> RateLimiter<C> {
                 specific,
                 nobody: Arc::from(ANONYMOUS),
             }),
+            global: None,
         }
     }
 }
@@ -158,6 +180,47 @@ impl<C: Clock> RateLimiter<C> {
         Ok(())
     }
 
+    /// After `admit_address`: the same rules over all gateways. `None` where there is nothing to ask, or nobody.
+    pub fn ask_address(&self, address: IpAddr) -> Option<Asking> {
+        let rules = self.inner.general.iter().filter(|rule| rule.per == LimitKey::Address);
+        self.ask_for(rules, &self.inner.nobody, address)
+    }
+
+    /// After `admit`.
+    pub fn ask(&self, principal: &Arc<str>, address: IpAddr) -> Option<Asking> {
+        let rules = self.inner.general.iter().filter(|rule| rule.per != LimitKey::Address);
+        self.ask_for(rules, principal, address)
+    }
+
+    /// After `admit_call`.
+    pub fn ask_call(&self, principal: &Arc<str>, address: IpAddr, operation: Operation) -> Option<Asking> {
+        let rules = self.inner.specific.iter().filter(|rule| rule.concerns(operation));
+        self.ask_for(rules, principal, address)
+    }
+
+    fn ask_for<'a>(
+        &self,
+        rules: impl Iterator<Item = &'a Rule<C>>,
+        principal: &Arc<str>,
+        address: IpAddr,
+    ) -> Option<Asking>
+    where
+        C: 'a,
+    {
+        let global = self.global.as_ref().filter(|global| global.store.is_up())?;
+        let questions: Vec<Question> = rules
+            .filter_map(|rule| {
+                let key = rule.key(principal, address);
+                Some(Question {
+                    command: global.command(rule.policy.rule(), &key, rule.pace?),
+                    policy: Arc::clone(&rule.policy),
+                    wide: key == Key::Agent,
+                })
+            })
+            .collect();
+        (!questions.is_empty()).then(|| Box::pin(global::ask(global.store.clone(), questions)) as Asking)
+    }
+
     /// Forgets the keys whose budget is full again.
     pub fn sweep(&self) {
         for rule in self.inner.general.iter().chain(&self.inner.specific) {
@@ -184,7 +247,7 @@ where
                 let Some(inner) = inner.upgrade() else {
                     return;
                 };
-                Self { inner }.sweep();
+                Self { inner, global: None }.sweep();
             }
         });
     }
@@ -192,11 +255,20 @@ where
 
 impl<C: Clock + Clone> Rule<C> {
     fn new(rule: &config::RateLimit, max_keys: usize, clock: &C) -> Self {
+        let mut pace = None;
         let (policy, bound) = match rule.bound {
-            LimitBound::Rate { count, period, burst } => (
-                Policy::rate(&rule.name, count, period),
-                Bound::Rate(Box::new(Buckets::new(count, period, burst, max_keys, clock))),
-            ),
+            LimitBound::Rate {
+                count,
+                period,
+                burst,
+                shared,
+            } => {
+                pace = shared.then(|| Pace::new(count, period, burst));
+                (
+                    Policy::rate(&rule.name, count, period),
+                    Bound::Rate(Box::new(Buckets::new(count, period, burst, max_keys, clock))),
+                )
+            }
             LimitBound::Concurrent(limit) => (
                 Policy::concurrent(&rule.name, limit),
                 Bound::Concurrent(Arc::new(Counters::new(limit))),
@@ -207,7 +279,8 @@ impl<C: Clock + Clone> Rule<C> {
             ),
         };
         Self {
-            policy,
+            policy: Arc::new(policy),
+            pace,
             per: rule.per,
             operations: rule.operations.clone(),
             bound,

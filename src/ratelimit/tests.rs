@@ -20,6 +20,7 @@ fn rate(name: &str, per: LimitKey, count: u32, burst: u32) -> RateLimit {
             count,
             period: Duration::from_secs(60),
             burst,
+            shared: true,
         },
     }
 }

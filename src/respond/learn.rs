@@ -1,9 +1,9 @@
-//! Learning who owns what, from every answer that passes and before it does.
+//! Learning who owns what, from every answer that passes and before it does: before other gateways know it too.
 
 use std::sync::Arc;
 
 use crate::a2a::{Operation, Revealed};
-use crate::affinity::{Affinity, Learned};
+use crate::affinity::{Affinity, Confirmed, Confirming, Inquiry, Learned};
 use crate::authorize::{Ownership, Permit};
 use crate::observe::{AgentMetrics, Record};
 
@@ -22,9 +22,24 @@ pub struct Learner {
 pub struct Withheld;
 
 impl Learner {
-    pub fn learn(&self, revealed: &[Revealed]) -> Result<(), Withheld> {
-        // Behind the gateway an agent sees one caller, and lists everybody's tasks. Whose one without a record is, nobody knows.
-        let lists = self.ownership.is_enforced() && self.permit.call().operation == Operation::List;
+    /// What must be awaited before `learn`: a list tells of many tasks, and other gateways may know whose they are.
+    pub fn inquire(&self, revealed: &[Revealed]) -> Inquiry {
+        if !self.lists() {
+            return Inquiry::Settled;
+        }
+        let tasks = revealed.iter().filter_map(|one| one.task.as_ref());
+        self.affinity.inquire(&self.metrics.name, tasks, None)
+    }
+
+    /// Behind the gateway an agent sees one caller, and lists everybody's tasks. Whose one without a record is, nobody knows.
+    fn lists(&self) -> bool {
+        self.ownership.is_enforced() && self.permit.call().operation == Operation::List
+    }
+
+    /// What it gives must be awaited before the answer may leave, and told to `confirmed`. Without a shared store, and for
+    /// what is known, that is nothing.
+    pub fn learn(&self, revealed: &[Revealed]) -> Result<Option<Confirming>, Withheld> {
+        let lists = self.lists();
         for one in revealed {
             if lists && !self.is_known(one) {
                 continue;
@@ -52,7 +67,21 @@ impl Learner {
                 }
             }
         }
-        Ok(())
+        Ok(self.affinity.confirm(&self.metrics.name, revealed))
+    }
+
+    /// Another gateway may have told another owner first, who is known here from now on: then the answer is judged again.
+    pub fn confirmed(&self, confirmed: Confirmed, revealed: &[Revealed]) -> Result<(), Withheld> {
+        match confirmed {
+            Confirmed::Shared | Confirmed::Later => Ok(()),
+            Confirmed::Conflict => {
+                self.metrics.owner_conflicts.inc();
+                if self.lists() {
+                    return Ok(());
+                }
+                revealed.iter().try_for_each(|one| self.judge(one))
+            }
+        }
     }
 
     fn is_known(&self, one: &Revealed) -> bool {

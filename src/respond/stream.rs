@@ -2,7 +2,8 @@
 //!
 //! Nothing that could reveal a task leaves before its owner is recorded: until the first event is whole, and its task
 //! learned, the bytes of an unfinished event wait here (bounded by `event_bytes`). After that every byte goes on as it
-//! came; what is ready at once goes on as one chunk.
+//! came; what is ready at once goes on as one chunk. Where gateways share their records, the bytes of an event that
+//! reveals a new task also wait until the others can find its owner, which takes a round trip and is bounded there.
 //!
 //! The end is as clean as the agent's: a connection that breaks, a stream that stops inside an event, silence past the
 //! idle timeout, the drain deadline and a permission that holds no more (`standing`) all end as `Broken`. A caller who leaves drops this, and with it the agent's
@@ -18,11 +19,11 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
-use super::learn::{self, Learner};
+use super::learn::{self, Learner, Withheld};
 use super::standing::{Leave, Touched};
 use crate::a2a::sse::{Content, Scanner};
-use crate::a2a::{Call, Operation, RpcId, json, jsonrpc};
-use crate::affinity::Reservation;
+use crate::a2a::{Call, Operation, Revealed, RpcId, json, jsonrpc};
+use crate::affinity::{Confirming, Reservation};
 use crate::balance::{Fault, Selected};
 use crate::observe::{Outcome, Record};
 use crate::upstream::Lease;
@@ -47,6 +48,9 @@ pub struct EventStream {
     held: BytesMut,
     event_bytes: usize,
     first_seen: bool,
+    /// What was learned and other gateways do not know yet, and the bytes that wait for it.
+    confirming: Vec<(Confirming, Vec<Revealed>)>,
+    unconfirmed: Option<Bytes>,
     saw_error: bool,
     ended: Option<Result<(), Outcome>>,
     /// What is left of a large burst.
@@ -92,6 +96,8 @@ impl EventStream {
             held: BytesMut::new(),
             event_bytes: settings.event_bytes,
             first_seen: false,
+            confirming: Vec::new(),
+            unconfirmed: None,
             saw_error: false,
             ended: None,
             left: Bytes::new(),
@@ -145,8 +151,12 @@ impl EventStream {
         if self.ended.is_none() && self.leave.is_outdated() {
             let _asked = self.poll_leave(cx, record);
         }
+        ready!(self.poll_confirming(cx));
+        if let Some(bytes) = self.unconfirmed.take() {
+            return Poll::Ready(Some(Ok(bytes)));
+        }
         let mut ready = Burst::default();
-        while self.ended.is_none() && ready.size < BURST_BYTES {
+        while self.ended.is_none() && ready.size < BURST_BYTES && self.confirming.is_empty() {
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     // Trailers of an agent stay here.
@@ -168,7 +178,12 @@ impl EventStream {
             }
         }
         if let Some(bytes) = ready.take() {
-            return Poll::Ready(Some(Ok(bytes)));
+            self.unconfirmed = Some(bytes);
+            ready!(self.poll_confirming(cx));
+            // Unless it was withheld.
+            if let Some(bytes) = self.unconfirmed.take() {
+                return Poll::Ready(Some(Ok(bytes)));
+            }
         }
         match self.ended {
             Some(Ok(())) => return Poll::Ready(None),
@@ -207,6 +222,20 @@ impl EventStream {
         Poll::Ready(outcome)
     }
 
+    fn poll_confirming(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let Some((next, revealed)) = self.confirming.last_mut() {
+            let confirmed = ready!(next.as_mut().poll(cx));
+            if self.learner.confirmed(confirmed, revealed).is_err() {
+                self.unconfirmed = None;
+                self.break_off();
+                self.confirming.clear();
+                break;
+            }
+            self.confirming.pop();
+        }
+        Poll::Ready(())
+    }
+
     fn end(&mut self) {
         if self.scanner.has_partial() || !self.held.is_empty() {
             self.ended = Some(Err(Outcome::StreamBroken));
@@ -238,8 +267,10 @@ impl EventStream {
                     record.event_passed();
                     self.saw_error |= answer.error.is_some();
                     learn::note(record, &answer.revealed);
-                    if self.learner.learn(&answer.revealed).is_err() {
-                        return self.break_off();
+                    match self.learner.learn(&answer.revealed) {
+                        Ok(None) => {}
+                        Ok(Some(confirming)) => self.confirming.push((confirming, answer.revealed.clone())),
+                        Err(Withheld) => return self.break_off(),
                     }
                 }
                 // What could not be learned from must not reveal a task; later events have revealed theirs before.

@@ -234,8 +234,8 @@ fn wrong_types() {
     );
     section(
         "state",
-        "{ store: redis }",
-        "state.store (line 3): expected `memory` or `embedded`, found `redis`",
+        "{ store: files }",
+        "state.store (line 3): expected `memory`, `embedded` or `redis`, found `files`",
     );
     upstream(
         "protocol: { generation: 0.2 }",
@@ -374,7 +374,7 @@ listeners:
     adress: 127.0.0.1:8080
     address: 127.0.0.1:8080
     tls: { certificate: a }
-state: { store: redis }
+state: { store: files }
 limits: { body_bytes: 4096, number_digits: 0 }
 security: [ { corp: [] } ]
 agents:
@@ -396,7 +396,7 @@ workers: many
         "public_url (line 1): must not contain user information (`user:password@`); credentials have their own keys\n\
          listeners[0].adress (line 4): unknown key; did you mean `address`?\n\
          listeners[0].tls.private_key (line 6): is required with the certificate\n\
-         state.store (line 7): expected `memory` or `embedded`, found `redis`\n\
+         state.store (line 7): expected `memory`, `embedded` or `redis`, found `files`\n\
          limits.body_bytes (line 8): `4096` has no unit; write e.g. `4096B` or `4096KiB`\n\
          limits.number_digits (line 8): must be from 1 to 4096, found 0\n\
          security[0].corp (line 9): there is no `corp` in security_schemes\n\

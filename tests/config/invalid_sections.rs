@@ -89,6 +89,73 @@ fn listeners() {
 }
 
 #[test]
+fn the_shared_store() {
+    let redis = |inside: &str, cause: &str| {
+        section(
+            "state",
+            &format!("{{ store: redis, redis: {{ {inside} }} }}"),
+            &format!("state.redis{cause}"),
+        );
+    };
+    let url = |text: &str, cause: &str| redis(&format!("url: \"{text}\""), &format!(".url (line 3): {cause}"));
+    section(
+        "state",
+        "{ store: redis }",
+        "state.redis (line 3): is missing; `store: redis` needs `redis: { url: ... }`, `sentinel` or `cluster`",
+    );
+    section(
+        "state",
+        "{ store: memory, redis: { url: \"redis://a\" } }",
+        "state.redis (line 3): belongs to `store: redis`; the memory store has none",
+    );
+    redis(
+        "timeout: 1s",
+        " (line 3): needs exactly one of `url`, `sentinel` and `cluster`",
+    );
+    redis(
+        "url: \"redis://a\", cluster: [ \"redis://b\" ]",
+        " (line 3): needs exactly one of `url`, `sentinel` and `cluster`",
+    );
+    url("a:6379", "must be a URL with `redis://` or `rediss://`");
+    url("http://a", "must begin with `redis://` or `rediss://`");
+    url(
+        "redis://ann:hunter2@a",
+        "must not contain user information (`user:password@`); `username` and `password` have their own keys",
+    );
+    url(
+        "redis://a/3",
+        "must end after host and port; the database has its own key, `database`",
+    );
+    url("redis://a:0", "must have a port from 1 to 65535");
+    url("redis://a b", "`a b` is not a host name or address");
+    redis(
+        "cluster: [ \"redis://a\", \"rediss://b\" ]",
+        ".cluster (line 3): mixes `redis` and `rediss`; use one of them for all",
+    );
+    redis("cluster: []", ".cluster (line 3): needs at least one URL");
+    redis(
+        "cluster: [ \"redis://a\" ], database: 1",
+        ".database (line 3): must be 0: a cluster has no other",
+    );
+    redis(
+        "url: \"redis://a\", tls: { ca: ca.pem }",
+        ".tls (line 3): has no effect: the URLs say `redis`, not `rediss`",
+    );
+    redis(
+        "url: \"redis://a\", username: ann",
+        " (line 3): needs `password` or `password_file`",
+    );
+    redis(
+        "url: \"redis://a\", key_prefix: \"{a}\"",
+        ".key_prefix (line 3): must be 1 to 64 printable ASCII characters without spaces and braces",
+    );
+    redis(
+        "url: \"redis://a\", timeout: 11s",
+        ".timeout (line 3): must be from 1ms to 10s, found 11s",
+    );
+}
+
+#[test]
 fn state_limits_and_log() {
     section(
         "state",
@@ -550,6 +617,11 @@ fn rate_limits() {
         "needs exactly one of `rate`, `concurrent` and `open_streams`",
     );
     one("concurrent: 1, burst: 1", ".burst", "belongs to `rate`");
+    one(
+        "concurrent: 1, shared: true",
+        ".shared",
+        "belongs to `rate`; calls under way are counted by each gateway",
+    );
     one("rate: 1/s, burst: 0", ".burst", "would admit nothing; at least 1");
     one("open_streams: 0", ".open_streams", "would admit nothing; at least 1");
     one(

@@ -409,6 +409,20 @@ fn the_folder_of_the_store_can_be_used() {
     }
 }
 
+#[test]
+fn the_files_of_the_shared_store_are_read() {
+    let state = |more: &str| {
+        format!("{{ store: redis, redis: {{ url: \"rediss://127.0.0.1:1\", tls: {{ ca: no.ca }}{more} }} }}")
+    };
+    let missing = format!("state.redis.tls.ca (line 3): cannot read no.ca: {NO_FILE}");
+    files(&[("state", &state(""))], &missing);
+    files(&[("state", &state("")), DRAIN], &format!("{missing}\n{DRAIN_SAYS}"));
+    files(
+        &[("state", &state(", password_file: no"))],
+        &format!("state.redis.password_file (line 3): cannot read no: {NO_FILE}\n{missing}"),
+    );
+}
+
 /// Whoever may write everywhere, as tests in a container often do, is not refused.
 #[test]
 fn a_folder_that_cannot_be_written_is_refused() {

@@ -169,7 +169,7 @@ fn checksum(salt: u32, length: [u8; 4], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn push_text(buffer: &mut Vec<u8>, text: &str) -> bool {
+pub(in crate::affinity) fn push_text(buffer: &mut Vec<u8>, text: &str) -> bool {
     let Ok(length) = u16::try_from(text.len()) else {
         return false;
     };
@@ -178,33 +178,33 @@ fn push_text(buffer: &mut Vec<u8>, text: &str) -> bool {
     true
 }
 
-fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+pub(in crate::affinity) fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
     let (taken, left) = rest.split_first_chunk()?;
     *rest = left;
     Some(taken)
 }
 
-fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
+pub(in crate::affinity) fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     let length = u16::from_le_bytes(*take(rest)?);
     let (text, left) = rest.split_at_checked(length.into())?;
     *rest = left;
     std::str::from_utf8(text).ok()
 }
 
-fn generation_code(generation: Generation) -> u8 {
+pub(in crate::affinity) fn generation_code(generation: Generation) -> u8 {
     match generation {
         Generation::V0_3 => 1,
         Generation::V1_0 => 2,
     }
 }
 
-fn generation_of(code: u8) -> Option<Generation> {
+pub(in crate::affinity) fn generation_of(code: u8) -> Option<Generation> {
     Generation::ALL
         .into_iter()
         .find(|&generation| generation_code(generation) == code)
 }
 
-fn state_code(state: Option<TaskState>) -> u8 {
+pub(in crate::affinity) fn state_code(state: Option<TaskState>) -> u8 {
     match state {
         None => 0,
         Some(TaskState::Submitted) => 1,
@@ -219,7 +219,7 @@ fn state_code(state: Option<TaskState>) -> u8 {
     }
 }
 
-fn state_of(code: u8) -> Option<Option<TaskState>> {
+pub(in crate::affinity) fn state_of(code: u8) -> Option<Option<TaskState>> {
     Some(match code {
         0 => None,
         1 => Some(TaskState::Submitted),

@@ -4,8 +4,15 @@ mod bounds;
 mod damage;
 mod faults;
 mod kill;
+mod outages;
 mod owners;
+#[path = "../../../tests/e2e/harness/redis.rs"]
+mod redis;
 mod replay;
+mod servers;
+mod shared;
+mod stored;
+mod topologies;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -162,7 +169,18 @@ fn learn(affinity: &Affinity, endpoint: &str, task: &str, state: Option<TaskStat
     )
 }
 
-fn endpoint_of(affinity: &Affinity, task: &str) -> Option<String> {
+/// Whoever can be asked for an owner.
+trait Asked {
+    fn task(&self, agent: &str, id: &TaskId) -> Option<Owner>;
+}
+
+impl Asked for Affinity {
+    fn task(&self, agent: &str, id: &TaskId) -> Option<Owner> {
+        Self::task(self, agent, id)
+    }
+}
+
+fn endpoint_of(affinity: &impl Asked, task: &str) -> Option<String> {
     let owner = affinity.task("maps", &TaskId::new(task))?;
     Some(owner.endpoint.to_string())
 }

@@ -1,5 +1,6 @@
 //! What is learned, and what is told.
 
+use super::stored::on_every_store;
 use super::*;
 
 const A: &str = "http://a:1/";
@@ -13,24 +14,25 @@ fn check(
     state: Option<TaskState>,
     generation: Generation,
 ) {
-    let affinity = memory(10, &Time::new());
-    for (endpoint, generation, state, expected) in answers {
-        let learned = affinity.learn(
-            "maps",
-            &Arc::from(*endpoint),
-            &Arc::from("key:ann"),
-            *generation,
-            &revealed(Some("t"), None, *state),
-        );
-        assert_eq!(learned, *expected, "{endpoint} says {state:?}");
-    }
-    let expected = Owner {
-        endpoint: Arc::from(owner),
-        principal: Arc::from("key:ann"),
-        state,
-        generation,
-    };
-    assert_eq!(affinity.task("maps", &TaskId::new("t")), Some(expected));
+    on_every_store(10, |affinity, _| {
+        for (endpoint, generation, state, expected) in answers {
+            let learned = affinity.learn(
+                "maps",
+                &Arc::from(*endpoint),
+                &Arc::from("key:ann"),
+                *generation,
+                &revealed(Some("t"), None, *state),
+            );
+            assert_eq!(learned, *expected, "{endpoint} says {state:?}");
+        }
+        let expected = Owner {
+            endpoint: Arc::from(owner),
+            principal: Arc::from("key:ann"),
+            state,
+            generation,
+        };
+        assert_eq!(affinity.task("maps", &TaskId::new("t")), Some(expected));
+    });
 }
 
 #[test]
@@ -108,88 +110,91 @@ fn a_task_is_never_given_to_another_endpoint() {
 
 #[test]
 fn a_task_keeps_the_principal_to_whom_it_was_first_revealed() {
-    let affinity = memory(10, &Time::new());
-    let by = |principal: &str| {
-        affinity.learn(
-            "maps",
-            &Arc::from(A),
-            &Arc::from(principal),
-            Generation::V1_0,
-            &revealed(Some("t"), Some("c"), None),
-        )
-    };
-    assert_eq!(by("key:ann"), Learned::New);
-    assert_eq!(by("key:ben"), Learned::Foreign);
-    let task = affinity.task("maps", &TaskId::new("t")).unwrap();
-    let context = affinity.context("maps", &ContextId::new("c")).unwrap();
-    assert_eq!(&*task.principal, "key:ann");
-    assert_eq!(&*context.principal, "key:ann");
+    on_every_store(10, |affinity, _| {
+        let by = |principal: &str| {
+            affinity.learn(
+                "maps",
+                &Arc::from(A),
+                &Arc::from(principal),
+                Generation::V1_0,
+                &revealed(Some("t"), Some("c"), None),
+            )
+        };
+        assert_eq!(by("key:ann"), Learned::New);
+        assert_eq!(by("key:ben"), Learned::Foreign);
+        let task = affinity.task("maps", &TaskId::new("t")).unwrap();
+        let context = affinity.context("maps", &ContextId::new("c")).unwrap();
+        assert_eq!(&*task.principal, "key:ann");
+        assert_eq!(&*context.principal, "key:ann");
+    });
 }
 
 #[test]
 fn an_answer_binds_its_task_and_its_context() {
-    let affinity = memory(10, &Time::new());
-    let says = |endpoint: &str, task, context| {
-        affinity.learn(
-            "maps",
-            &Arc::from(endpoint),
-            &Arc::from("key:ann"),
-            Generation::V0_3,
-            &revealed(task, context, Some(TaskState::Working)),
-        )
-    };
-    let context_of = |id| {
-        let owner = affinity.context("maps", &ContextId::new(id))?;
-        assert_eq!(owner.state, None, "a context has no state");
-        Some(owner.endpoint.to_string())
-    };
-    assert_eq!(says(A, None, None), Learned::Known, "reveals nothing");
-    assert_eq!(says(A, Some(""), Some("")), Learned::Known, "names nothing");
-    assert_eq!(says(A, None, Some("c1")), Learned::New, "a message only");
-    assert_eq!(context_of("c1").as_deref(), Some(A));
-    assert_eq!(
-        says(A, Some("t1"), Some("c1")),
-        Learned::New,
-        "a task in a known context"
-    );
-    assert_eq!(endpoint_of(&affinity, "t1").as_deref(), Some(A));
-    assert_eq!(
-        says(B, Some("t2"), Some("c1")),
-        Learned::Conflict,
-        "the context lives elsewhere"
-    );
-    assert_eq!(endpoint_of(&affinity, "t2").as_deref(), Some(B));
-    assert_eq!(context_of("c1").as_deref(), Some(A), "it stays there");
-    assert_eq!(
-        says(B, Some("t1"), Some("c2")),
-        Learned::Conflict,
-        "the task lives elsewhere"
-    );
-    assert_eq!(context_of("c2").as_deref(), Some(B));
-    assert_eq!(context_of("t1"), None, "a task id is no context id");
-    assert_eq!(endpoint_of(&affinity, "c1"), None);
+    on_every_store(10, |affinity, _| {
+        let says = |endpoint: &str, task, context| {
+            affinity.learn(
+                "maps",
+                &Arc::from(endpoint),
+                &Arc::from("key:ann"),
+                Generation::V0_3,
+                &revealed(task, context, Some(TaskState::Working)),
+            )
+        };
+        let context_of = |id| {
+            let owner = affinity.context("maps", &ContextId::new(id))?;
+            assert_eq!(owner.state, None, "a context has no state");
+            Some(owner.endpoint.to_string())
+        };
+        assert_eq!(says(A, None, None), Learned::Known, "reveals nothing");
+        assert_eq!(says(A, Some(""), Some("")), Learned::Known, "names nothing");
+        assert_eq!(says(A, None, Some("c1")), Learned::New, "a message only");
+        assert_eq!(context_of("c1").as_deref(), Some(A));
+        assert_eq!(
+            says(A, Some("t1"), Some("c1")),
+            Learned::New,
+            "a task in a known context"
+        );
+        assert_eq!(endpoint_of(affinity, "t1").as_deref(), Some(A));
+        assert_eq!(
+            says(B, Some("t2"), Some("c1")),
+            Learned::Conflict,
+            "the context lives elsewhere"
+        );
+        assert_eq!(endpoint_of(affinity, "t2").as_deref(), Some(B));
+        assert_eq!(context_of("c1").as_deref(), Some(A), "it stays there");
+        assert_eq!(
+            says(B, Some("t1"), Some("c2")),
+            Learned::Conflict,
+            "the task lives elsewhere"
+        );
+        assert_eq!(context_of("c2").as_deref(), Some(B));
+        assert_eq!(context_of("t1"), None, "a task id is no context id");
+        assert_eq!(endpoint_of(affinity, "c1"), None);
+    });
 }
 
 #[test]
 fn ids_are_the_agents_own() {
-    let affinity = memory(10, &Time::new());
-    for (agent, endpoint) in [("maps", A), ("mapst", B), ("", A)] {
-        let learned = affinity.learn(
-            agent,
-            &Arc::from(endpoint),
-            &Arc::from("key:ann"),
-            Generation::V1_0,
-            &revealed(Some("t"), None, None),
-        );
-        assert_eq!(learned, Learned::New, "{agent}");
-    }
-    let of = |agent, id| {
-        let owner = affinity.task(agent, &TaskId::new(id))?;
-        Some(owner.endpoint.to_string())
-    };
-    assert_eq!(of("maps", "t").as_deref(), Some(A));
-    assert_eq!(of("mapst", "t").as_deref(), Some(B));
-    assert_eq!(of("maps", "tt"), None, "agent and id do not run together");
-    assert_eq!(of("map", "st"), None);
-    assert_eq!(of("weather", "t"), None);
+    on_every_store(10, |affinity, _| {
+        for (agent, endpoint) in [("maps", A), ("mapst", B), ("", A)] {
+            let learned = affinity.learn(
+                agent,
+                &Arc::from(endpoint),
+                &Arc::from("key:ann"),
+                Generation::V1_0,
+                &revealed(Some("t"), None, None),
+            );
+            assert_eq!(learned, Learned::New, "{agent}");
+        }
+        let of = |agent, id| {
+            let owner = affinity.task(agent, &TaskId::new(id))?;
+            Some(owner.endpoint.to_string())
+        };
+        assert_eq!(of("maps", "t").as_deref(), Some(A));
+        assert_eq!(of("mapst", "t").as_deref(), Some(B));
+        assert_eq!(of("maps", "tt"), None, "agent and id do not run together");
+        assert_eq!(of("map", "st"), None);
+        assert_eq!(of("weather", "t"), None);
+    });
 }

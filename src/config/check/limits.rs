@@ -139,6 +139,12 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
     if raw.burst.is_some() && raw.rate.is_none() && !check.was_given_up(&join(key, "rate")) {
         check.problem(&join(key, "burst"), "belongs to `rate`");
     }
+    if raw.shared.is_some() && raw.rate.is_none() && !check.was_given_up(&join(key, "rate")) {
+        check.problem(
+            &join(key, "shared"),
+            "belongs to `rate`; calls under way are counted by each gateway",
+        );
+    }
     for (name, value) in [
         ("burst", raw.burst),
         ("concurrent", raw.concurrent),
@@ -166,6 +172,7 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
                 count: rate.count,
                 period: rate.period,
                 burst: raw.burst.unwrap_or(rate.count),
+                shared: raw.shared.unwrap_or(true),
             },
         ),
         (None, Some(count), None) => ("concurrent", LimitBound::Concurrent(count)),

@@ -12,6 +12,7 @@ mod listeners;
 mod names;
 mod pages;
 mod policy;
+mod redis;
 mod schemes;
 mod security;
 mod upstream;
@@ -22,11 +23,11 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Problem;
 use super::model::{Admin, Config, Log, LogFormat, State, Store};
 use super::places::Places;
 use super::raw::{Raw, RawAdmin, RawLog, RawLogFormat, RawState, RawStore};
-use super::units::{Size, Time};
+use super::units::{SecretText, Size, Time};
+use super::{Problem, Secret, join, with_causes};
 
 pub use invalid::{Invalid, Sound};
 pub use limits::unused;
@@ -124,30 +125,22 @@ fn admin(check: &mut Check<'_>, raw: &RawAdmin) -> Option<Admin> {
 }
 
 fn state(check: &mut Check<'_>, raw: &RawState) -> Option<State> {
-    let store = match raw.store {
-        RawStore::Memory => {
-            for (key, given) in [
-                ("state.path", raw.path.is_some()),
-                ("state.sync_interval", raw.sync_interval.is_some()),
-            ] {
-                if given {
-                    check.problem(key, "belongs to `store: embedded`; the memory store has none");
-                }
-            }
-            Some(Store::Memory)
-        }
-        RawStore::Embedded => {
-            let path = raw.path.as_deref().unwrap_or(DEFAULT_STATE_PATH);
-            let sync_interval = raw.sync_interval.map_or(DEFAULT_SYNC_INTERVAL, |interval| {
-                check.time("state.sync_interval", interval, MILLISECOND, HOUR)
-            });
-            let path = check.folder("state.path", path);
-            if !check.was_given_up("state.path") && !check.was_given_up("state.store") {
-                check.sound.state.clone_from(&path);
-            }
-            path.map(|path| Store::Embedded { path, sync_interval })
-        }
+    let (store, name) = match raw.store {
+        RawStore::Memory => (Some(Store::Memory), "memory"),
+        RawStore::Embedded => (embedded(check, raw), "embedded"),
+        RawStore::Redis => (redis::redis(check, raw.redis.as_ref()), "redis"),
     };
+    if !check.was_given_up("state.store") {
+        for (key, given, of) in [
+            ("state.path", raw.path.is_some(), "embedded"),
+            ("state.sync_interval", raw.sync_interval.is_some(), "embedded"),
+            ("state.redis", raw.redis.is_some(), "redis"),
+        ] {
+            if given && of != name {
+                check.problem(key, format!("belongs to `store: {of}`; the {name} store has none"));
+            }
+        }
+    }
     let max_tasks = check.count("state.max_tasks", raw.max_tasks, 1, 100_000_000);
     let retention = check.time("state.retention", raw.retention, SECOND, DAY * 3650);
     Some(State {
@@ -155,6 +148,18 @@ fn state(check: &mut Check<'_>, raw: &RawState) -> Option<State> {
         max_tasks,
         retention,
     })
+}
+
+fn embedded(check: &mut Check<'_>, raw: &RawState) -> Option<Store> {
+    let path = raw.path.as_deref().unwrap_or(DEFAULT_STATE_PATH);
+    let sync_interval = raw.sync_interval.map_or(DEFAULT_SYNC_INTERVAL, |interval| {
+        check.time("state.sync_interval", interval, MILLISECOND, HOUR)
+    });
+    let path = check.folder("state.path", path);
+    if !check.was_given_up("state.path") && !check.was_given_up("state.store") {
+        check.sound.state.clone_from(&path);
+    }
+    path.map(|path| Store::Embedded { path, sync_interval })
 }
 
 fn log(check: &mut Check<'_>, raw: &RawLog) -> Log {
@@ -278,6 +283,41 @@ impl Check<'_> {
             return None;
         }
         Some(text.clone())
+    }
+
+    /// A secret given as it is or in the file that `<name>_file` names, with the key that it stands at. Never part of a
+    /// message.
+    pub fn secret(
+        &mut self,
+        key: &str,
+        name: &str,
+        value: Option<&SecretText>,
+        file: Option<&String>,
+    ) -> Option<(String, Secret<String>)> {
+        let file_key = join(key, &format!("{name}_file"));
+        let (key, secret) = match (value, file) {
+            (Some(value), None) => (join(key, name), Secret::new(value.0.clone())),
+            (None, Some(file)) => match Secret::read(self.path(&file_key, file)?) {
+                Ok(secret) => (file_key, secret),
+                Err(error) => {
+                    self.problem(&file_key, with_causes(&error));
+                    return None;
+                }
+            },
+            (Some(_), Some(_)) => {
+                self.problem(key, format!("has both `{name}` and `{name}_file`; keep one of them"));
+                return None;
+            }
+            (None, None) => {
+                self.problem(key, format!("needs `{name}` or `{name}_file`"));
+                return None;
+            }
+        };
+        if secret.expose().is_empty() {
+            self.problem(&key, "is empty");
+            return None;
+        }
+        Some((key, secret))
     }
 
     pub fn time(&mut self, key: &str, value: Time, least: Duration, most: Duration) -> Duration {

@@ -9,7 +9,7 @@ use super::super::raw::{
 };
 use super::super::redact::shown_url;
 use super::super::units::{SecretText, Size, Time, Wait};
-use super::super::{Secret, join, place, with_causes};
+use super::super::{Secret, join, place};
 use super::limits::{LEAST_HEADER, MOST_BODY, MOST_HEADER};
 use super::names::Unique;
 use super::{Check, DAY, HOUR, MILLISECOND, listeners, url, watch};
@@ -245,29 +245,7 @@ pub fn secret(
     value: Option<&SecretText>,
     file: Option<&String>,
 ) -> Option<Secret<String>> {
-    let file_key = join(key, &format!("{name}_file"));
-    let (key, secret) = match (value, file) {
-        (Some(value), None) => (join(key, name), Secret::new(value.0.clone())),
-        (None, Some(file)) => match Secret::read(check.path(&file_key, file)?) {
-            Ok(secret) => (file_key, secret),
-            Err(error) => {
-                check.problem(&file_key, with_causes(&error));
-                return None;
-            }
-        },
-        (Some(_), Some(_)) => {
-            check.problem(key, format!("has both `{name}` and `{name}_file`; keep one of them"));
-            return None;
-        }
-        (None, None) => {
-            check.problem(key, format!("needs `{name}` or `{name}_file`"));
-            return None;
-        }
-    };
-    if secret.expose().is_empty() {
-        check.problem(&key, "is empty");
-        return None;
-    }
+    let (key, secret) = check.secret(key, name, value, file)?;
     if http::HeaderValue::from_str(secret.expose()).is_err() {
         check.problem(
             &key,

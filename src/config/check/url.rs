@@ -183,7 +183,7 @@ fn parse(text: &str, may_have_query: bool) -> Result<Url, Vec<String>> {
 }
 
 /// The name, and the port or what stands in its place.
-fn split_port(authority: &str) -> (&str, Result<Option<u16>, &str>) {
+pub fn split_port(authority: &str) -> (&str, Result<Option<u16>, &str>) {
     let after_address = authority.rfind(']').map_or(0, |end| end + 1);
     let colon = authority
         .get(after_address..)

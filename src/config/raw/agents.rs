@@ -416,6 +416,11 @@ pub struct RawRateLimit {
     pub rate: Option<Rate>,
     /// With `rate`: so many at once. By default the count of `rate`.
     pub burst: Option<u32>,
+    /// With `rate` and `store: redis`: one budget over all gateways, at a round trip to the store for each call that asks it.
+    /// On, because a limit means what it says, and with several gateways it would be several times that. While the store is
+    /// away each gateway holds the limit by itself, as with `false`.
+    #[schemars(extend("default" = true))]
+    pub shared: Option<bool>,
     /// So many calls under way, streams included, each until its last byte.
     pub concurrent: Option<u32>,
     /// So many open streams.

@@ -6,6 +6,7 @@
 
 mod agents;
 mod collections;
+mod redis;
 mod security;
 mod watch;
 
@@ -16,6 +17,7 @@ use super::units::{SecretText, Size, Time};
 
 pub use agents::*;
 pub use collections::{List, Names};
+pub use redis::*;
 pub use security::*;
 pub use watch::*;
 
@@ -184,8 +186,8 @@ impl Default for RawAdmin {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "State")]
 pub struct RawState {
-    /// `embedded` keeps records in a journal on disk and survives restarts; `memory` forgets them. `embedded`, because a
-    /// task whose owner is forgotten is refused.
+    /// `embedded` keeps records in a journal on disk and survives restarts; `memory` forgets them; `redis` shares them
+    /// among gateways. `embedded`, because a task whose owner is forgotten is refused, and one gateway needs no server.
     pub store: RawStore,
     /// Folder of the embedded store; created at start. The usual place for a service's state on Linux.
     #[schemars(extend("default" = super::check::DEFAULT_STATE_PATH))]
@@ -194,6 +196,8 @@ pub struct RawState {
     /// One second keeps the number of flushes small however many calls there are.
     #[schemars(extend("default" = "1s"))]
     pub sync_interval: Option<Time>,
+    /// The Redis or Valkey that the gateways of `store: redis` share.
+    pub redis: Option<RawRedis>,
     /// Most task records kept: finished tasks go first, then the longest unseen. A million
     /// needs a few hundred MB of memory.
     pub max_tasks: u32,
@@ -207,6 +211,7 @@ impl Default for RawState {
             store: RawStore::Embedded,
             path: None,
             sync_interval: None,
+            redis: None,
             max_tasks: 1_000_000,
             retention: Time::seconds(7 * 24 * 60 * 60),
         }
@@ -219,6 +224,7 @@ impl Default for RawState {
 pub enum RawStore {
     Memory,
     Embedded,
+    Redis,
 }
 
 /// The tokens of lists of tasks that the gateway gathers from several endpoints. They hold the endpoints' own cursors,

@@ -37,7 +37,7 @@ fn general_values_arrive() {
             assert_eq!(path, PathBuf::from("/var/lib/a2a-gateway"));
             assert_eq!(sync_interval, Duration::from_secs(1));
         }
-        Store::Memory => panic!("embedded is the default"),
+        Store::Memory | Store::Redis(_) => panic!("embedded is the default"),
     }
 }
 
@@ -160,6 +160,7 @@ agents:
         count,
         period: Duration::from_secs(seconds),
         burst,
+        shared: true,
     };
     assert_eq!(rules[0].bound, rate(10, 1, 10), "the burst is the count of the rate");
     assert_eq!(rules[1].bound, rate(100, 60, 5));

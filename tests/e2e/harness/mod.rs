@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod authority;
 pub mod client;
+pub mod redis;
 pub mod tasks;
 
 use std::future::Future;

@@ -45,6 +45,10 @@ fn on_loopback(text: &str) -> String {
         let line = line
             .replace("http://10.0.0.", "http://127.0.0.")
             .replace("https://10.0.0.", "https://127.0.0.")
+            .replace("redis://10.0.0.", "redis://127.0.0.")
+            .replace("rediss://10.0.0.", "rediss://127.0.0.")
+            .replace(":26379", ":1")
+            .replace(":6379", ":1")
             .replace("http://agent:", "http://127.0.0.1:")
             .replace("jwks_url: https://login.example.com/", "jwks_url: https://127.0.0.1:1/")
             .replace(":9999", ":1")
@@ -121,7 +125,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
     let mut program = Command::new(env!("CARGO_BIN_EXE_a2a-gateway"));
     program.args([command, "--config"]).arg(file);
     program.env("A2A_GATEWAY__ADMIN__ADDRESS", "127.0.0.1:0");
-    if !text.contains("store: memory") {
+    if !text.contains("store: memory") && !text.contains("store: redis") {
         program.env("A2A_GATEWAY__STATE__PATH", file.with_file_name("state"));
     }
     for name in [
@@ -130,6 +134,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
         "ARCHIVE_TOKEN",
         "MAIL_PASSWORD",
         "PAGE_TOKEN_KEY",
+        "REDIS_PASSWORD",
     ] {
         program.env(name, SECRET);
     }

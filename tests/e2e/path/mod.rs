@@ -9,3 +9,4 @@ mod list_tokens;
 mod ownership;
 mod probe;
 mod relay;
+mod shared;

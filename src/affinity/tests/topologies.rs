@@ -1,0 +1,141 @@
+//! Sentinel, Cluster and TLS, with real servers.
+
+use super::redis::{Server, free_port};
+use super::servers::{Tls, sentinel};
+use super::shared::*;
+use super::*;
+use crate::config::{CertificateFiles, RedisLogin, RedisServers, UpstreamTls};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_failover_the_new_master_is_used_and_has_everything() {
+    let time = Time::new();
+    let mut master = Server::start();
+    let replica = Server::with(&[
+        "--replicaof",
+        &format!("127.0.0.1 {}", master.port),
+        "--repl-diskless-sync-delay",
+        "0",
+    ]);
+    eventually("the replica follows", || async {
+        replica
+            .ask::<String>(&["INFO", "replication"])
+            .contains("master_link_status:up")
+    })
+    .await;
+    let watch = format!(
+        "sentinel monitor a2a 127.0.0.1 {} 1\nsentinel down-after-milliseconds a2a 500\nsentinel failover-timeout a2a 3000",
+        master.port
+    );
+    let sentinel = sentinel(&watch);
+    eventually("the Sentinel knows the replica", || async {
+        sentinel.ask::<String>(&["INFO", "sentinel"]).contains("slaves=1")
+    })
+    .await;
+    let gone = free_port();
+    let config = config_to(RedisServers::Sentinel {
+        sentinels: vec![address_of(gone), address(&sentinel)],
+        master: "a2a".to_owned(),
+        login: RedisLogin::default(),
+    });
+    let one = Gateway::bounded(config.clone(), &time, 1000).await;
+    one.is_up().await;
+    for number in 0..20 {
+        let told = one.learn(A, &format!("before{number}"), WORKING).await;
+        assert_eq!(told, (Learned::New, Some(Confirmed::Shared)));
+    }
+    master.kill();
+    one.learn(A, "meanwhile", WORKING).await;
+    one.is_away().await;
+    one.is_up().await;
+    one.told_everything().await;
+    assert_eq!(replica.records().len(), 21);
+    let other = Gateway::bounded(config, &time, 1000).await;
+    other.is_up().await;
+    assert_eq!(other.endpoint("meanwhile").await.as_deref(), Some(A));
+    assert_eq!(other.endpoint("before7").await.as_deref(), Some(A));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_works_like_one_server() {
+    let time = Time::new();
+    let node = || {
+        Server::with(&[
+            "--cluster-enabled",
+            "yes",
+            "--cluster-node-timeout",
+            "2000",
+            "--cluster-config-file",
+            "nodes.conf",
+        ])
+    };
+    let mut nodes = [node(), node(), node()];
+    for (node, (first, last)) in nodes.iter().zip([("0", "5460"), ("5461", "10922"), ("10923", "16383")]) {
+        let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", first, last]);
+        let _: () = node.ask(&["CLUSTER", "MEET", "127.0.0.1", &nodes[0].port.to_string()]);
+    }
+    for node in &nodes {
+        eventually("the cluster is whole", || async {
+            let info = node.ask::<String>(&["CLUSTER", "INFO"]);
+            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
+        })
+        .await;
+    }
+    // The others are found through one of them.
+    let config = config_to(RedisServers::Cluster(vec![address(&nodes[0])]));
+    let one = Gateway::bounded(config.clone(), &time, 1000).await;
+    one.is_up().await;
+    for number in 0..60 {
+        let (task, context) = (format!("t{number}"), format!("c{number}"));
+        let told = one.learn_of(A, "key:ann", Some(&task), Some(&context), WORKING).await;
+        assert_eq!(told, (Learned::New, Some(Confirmed::Shared)), "in different slots");
+    }
+    let other = Gateway::bounded(config, &time, 1000).await;
+    other.is_up().await;
+    for number in 0..60 {
+        assert_eq!(other.endpoint(&format!("t{number}")).await.as_deref(), Some(A));
+    }
+    let counts = nodes.each_ref().map(|node| node.records().len());
+    assert_eq!(counts.iter().sum::<usize>(), 120);
+    assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
+
+    // A node comes back without its records.
+    nodes[1].kill();
+    one.is_away().await;
+    one.learn(A, "meanwhile", WORKING).await;
+    nodes[1].start_again();
+    one.is_up().await;
+    one.told_everything().await;
+    eventually("its records are back", || async {
+        nodes.iter().map(|node| node.records().len()).sum::<usize>() == 121
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_both_sides_are_known() {
+    let (tls, time) = (Tls::new(), Time::new());
+    let server = tls.server();
+    let config = |ca: &Tls, shows: bool| {
+        let mut config = config_of(&server);
+        config.secure = true;
+        config.tls = UpstreamTls {
+            ca: Some(ca.file("ca.pem")),
+            client: shows.then(|| CertificateFiles {
+                certificate: tls.file("cert.pem"),
+                private_key: tls.file("key.pem"),
+            }),
+            server_name: None,
+        };
+        config
+    };
+    let one = Gateway::bounded(config(&tls, true), &time, 100).await;
+    assert!(one.store.is_up(), "{:?}", one.store.outage());
+    assert_eq!(one.learn(A, "t", WORKING).await.1, Some(Confirmed::Shared));
+    let stranger = Tls::new();
+    let misled = Gateway::bounded(config(&stranger, true), &time, 100).await;
+    assert!(!misled.store.is_up(), "another CA");
+    let nobody = Gateway::bounded(config(&tls, false), &time, 100).await;
+    assert!(!nobody.store.is_up(), "without a certificate");
+    let plain = Gateway::bounded(config_of(&server), &time, 100).await;
+    assert!(!plain.store.is_up(), "without TLS");
+}

@@ -1,0 +1,191 @@
+//! What the store is asked, as commands of Redis 6.2: reads that keep a record alive, and two scripts.
+//!
+//! A record is bytes of which the scripts know this much: the first is its version, the third a state (5 to 8 are final),
+//! and from the fourth on stands who owns it. `affinity` writes them.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, RedisError, Value, cmd};
+
+use super::connect::Link;
+
+/// One question, about one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The record, which then lives for `keep` seconds more.
+    Read { key: Vec<u8>, keep: u32 },
+    /// Writes a record unless there is one: then that one's owner stays, and a state that is not final follows. Replies with
+    /// what was there before.
+    Learn { key: Vec<u8>, record: Vec<u8>, keep: u32 },
+    /// Writes a record, whatever there was.
+    Put { key: Vec<u8>, record: Vec<u8>, keep: u32 },
+    /// Takes one call out of a budget (GCRA): one each `each` microseconds, `burst` at once. Replies with 0, or with the
+    /// microseconds until there is one.
+    Take { key: Vec<u8>, each: u64, burst: u32 },
+    /// Leaves a mark for `keep` seconds; replies with the one before.
+    Mark { key: Vec<u8>, mark: u32, keep: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Nothing,
+    Bytes(Vec<u8>),
+    Number(i64),
+    /// No room.
+    Refused,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("it did not answer in time")]
+    Timeout,
+    #[error("{0}")]
+    Broken(#[source] RedisError),
+    #[error("it answered something that was not asked for")]
+    Strange,
+    #[error("{0}")]
+    Local(String),
+}
+
+/// Who comes first owns it; the state follows unless it is final. Written for one key, so that a cluster can run it.
+const LEARN: &str = "
+local held = redis.call('GET', KEYS[1])
+local new = ARGV[1]
+if not held then
+  redis.call('SET', KEYS[1], new, 'EX', ARGV[2])
+  return false
+end
+local state = string.byte(held, 3)
+local same = string.byte(held, 1) == string.byte(new, 1) and string.sub(held, 4) == string.sub(new, 4)
+if same and held ~= new and (state < 5 or state > 8) then
+  if string.byte(new, 3) == 0 then
+    new = string.sub(new, 1, 2) .. string.sub(held, 3, 3) .. string.sub(new, 4)
+  end
+  redis.call('SET', KEYS[1], new, 'EX', ARGV[2])
+else
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
+end
+return held
+";
+
+/// The generic cell rate algorithm by the server's clock: the key holds when the budget is whole again, in microseconds.
+const TAKE: &str = "
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local each = tonumber(ARGV[1])
+local whole = tonumber(redis.call('GET', KEYS[1]) or 0)
+if whole < now then whole = now end
+local next = whole + each
+local wait = next - now - each * tonumber(ARGV[2])
+if wait > 0 then return math.ceil(wait) end
+redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - now) / 1000))
+return 0
+";
+
+struct Script {
+    text: &'static str,
+    hash: String,
+}
+
+static LEARN_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(LEARN));
+static TAKE_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(TAKE));
+
+impl Script {
+    fn new(text: &'static str) -> Self {
+        Self {
+            text,
+            hash: redis::Script::new(text).get_hash().to_owned(),
+        }
+    }
+}
+
+impl Command {
+    /// Waits without a bound of its own.
+    pub(super) async fn run(&self, link: &Link) -> Result<Reply, Fault> {
+        match read(link.send(&self.command(Form::Hash)).await) {
+            // The server was restarted, or is a new one.
+            Err(Fault::Broken(error)) if error.code() == Some("NOSCRIPT") => {
+                read(link.send(&self.command(Form::Text)).await)
+            }
+            answer => answer,
+        }
+    }
+
+    fn command(&self, form: Form) -> Cmd {
+        let script = |script: &Script, key: &[u8]| {
+            let mut command = match form {
+                Form::Hash => cmd("EVALSHA"),
+                Form::Text => cmd("EVAL"),
+            };
+            match form {
+                Form::Hash => command.arg(&script.hash),
+                Form::Text => command.arg(script.text),
+            };
+            command.arg(1).arg(key);
+            command
+        };
+        let mut command;
+        match self {
+            Self::Read { key, keep } => {
+                command = cmd("GETEX");
+                command.arg(key).arg("EX").arg(*keep);
+            }
+            Self::Learn { key, record, keep } => {
+                command = script(&LEARN_SCRIPT, key);
+                command.arg(record).arg(*keep);
+            }
+            Self::Put { key, record, keep } => {
+                command = cmd("SET");
+                command.arg(key).arg(record).arg("EX").arg(*keep);
+            }
+            Self::Take { key, each, burst } => {
+                command = script(&TAKE_SCRIPT, key);
+                command.arg(*each).arg(*burst);
+            }
+            Self::Mark { key, mark, keep } => {
+                command = cmd("SET");
+                command.arg(key).arg(*mark).arg("EX").arg(*keep).arg("GET");
+            }
+        }
+        command
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Hash,
+    Text,
+}
+
+fn read(answer: Result<Value, RedisError>) -> Result<Reply, Fault> {
+    match answer.and_then(Value::extract_error) {
+        Ok(Value::Nil | Value::Okay) => Ok(Reply::Nothing),
+        Ok(Value::BulkString(bytes)) => Ok(Reply::Bytes(bytes)),
+        Ok(Value::Int(number)) => Ok(Reply::Number(number)),
+        Ok(_) => Err(Fault::Strange),
+        Err(error) if is_full(&error) => Ok(Reply::Refused),
+        Err(error) => Err(Fault::Broken(error)),
+    }
+}
+
+/// Before version 7 a script's error has the code of scripts, and says the cause in its text only.
+fn is_full(error: &RedisError) -> bool {
+    error.code() == Some("OOM")
+        || error
+            .detail()
+            .is_some_and(|text| text.contains("OOM command not allowed"))
+}
+
+impl Fault {
+    /// The label of the metric.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Broken(error) if error.is_timeout() => "timeout",
+            Self::Broken(error) if error.is_io_error() || error.is_connection_dropped() => "connection",
+            Self::Broken(_) | Self::Strange => "refused",
+            Self::Local(_) => "local",
+        }
+    }
+}
