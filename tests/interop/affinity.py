@@ -38,6 +38,15 @@ class Wrong(Exception):
     """An answer that is not the right one."""
 
 
+class Refused(Wrong):
+    """An answer that refuses: by its HTTP status, or by the code of its error."""
+
+    def __init__(self, text: str, status: int, code: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.code = code
+
+
 @dataclass(frozen=True)
 class Dialect:
     """How a generation says it on the wire."""
@@ -118,10 +127,11 @@ class Caller:
         with self._open(method, params, 'application/json') as response:
             text = response.read()
             if response.status != 200:
-                raise Wrong(f'{method}: HTTP {response.status} {text[:300]!r}')
+                raise Refused(f'{method}: HTTP {response.status} {text[:300]!r}', response.status)
         answer = json.loads(text)
         if 'error' in answer:
-            raise Wrong(f'{method}: {answer["error"]["code"]} {answer["error"]["message"]}')
+            code = answer['error']['code']
+            raise Refused(f'{method}: {code} {answer["error"]["message"]}', 200, code)
         return answer['result']
 
     def follow(self, params: dict, enough: int):
@@ -148,7 +158,7 @@ class Caller:
 
 
 class Run:
-    """One agent kind with its two replicas behind the gateway."""
+    """One agent kind with its two replicas behind the gateway: tasks are made by `makes`, all else is asked of `through`."""
 
     def __init__(self, name: str, gateway: Gateway, replicas: list[Agent]) -> None:
         generation = replicas[0].kind.generations[0]
@@ -158,7 +168,8 @@ class Run:
         # then waits for the queue with the lock of the queue manager held, and the agent answers no send, cancel or
         # subscription any more, whatever the task. So there a task is either followed or canceled.
         self.follow_or_cancel = replicas[0].kind.name == 'py03'
-        self.through = Caller(gateway.base(name), self.dialect, gateway.credentials.token, gateway.trust())
+        self.makes = Caller(gateway.base(name), self.dialect, gateway.credentials.token, gateway.trust())
+        self.through = self.makes
         self.direct = {agent.replica: Caller(agent.url, self.dialect) for agent in replicas}
         self.tasks: list[Task] = []
         self.failures: list[str] = []
@@ -186,7 +197,7 @@ class Run:
         texts = {'echo': f'echo {task.number}', 'ask': 'ask', 'slow': 'slow 2400 500'}
         configuration = self.dialect.return_at_once if task.skill == 'slow' else {}
         params = {'message': self.dialect.message(texts[task.skill]), 'configuration': configuration}
-        made = self.dialect.task(self.through.call(self.dialect.send, params))
+        made = self.dialect.task(self.makes.call(self.dialect.send, params))
         task.id, task.context = made['id'], made['contextId']
         # The gateway must know the owner before the answer leaves: ask at once.
         seen = self.through.call(self.dialect.get, {'id': task.id})
@@ -270,7 +281,11 @@ class Run:
         self.each(f'get again, {when}', self.tasks, self.get)
 
     def before(self) -> None:
-        order = [skill for skill, count in TASKS.items() for _ in range(count)]
+        self.make_all(TASKS, SHARE)
+        self.use('before')
+
+    def make_all(self, counts: dict[str, int], least: int) -> None:
+        order = [skill for skill, count in counts.items() for _ in range(count)]
         tasks = [Task('', '', skill, number) for number, skill in enumerate(order)]
         self.each('make', tasks, self.make)
         self.tasks = [task for task in tasks if task.id]
@@ -278,9 +293,8 @@ class Run:
         share = Counter(task.replica for task in self.tasks)
         print(f'  {self.name:<5} made by: {dict(share)}')
         for replica in self.direct:
-            if share[replica] < SHARE:
+            if share[replica] < least:
                 self.failures.append(f'{self.name}: {replica} made only {share[replica]} of {len(self.tasks)} tasks')
-        self.use('before')
 
     def after(self) -> None:
         self.use('after the restart')

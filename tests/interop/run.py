@@ -2,7 +2,7 @@
 """Runs every client against every agent and prints what held.
 
     run.py --direct               client -> agent, without a gateway: the baseline
-    run.py --gateway BINARY       client -> TLS and a signed token -> gateway -> agent, then `affinity.py`
+    run.py --gateway BINARY       client -> TLS and a signed token -> gateway -> agent, then `affinity.py` and `pair.py`
 
 Through the gateway a scenario passes when it succeeds and the client saw the same as in a direct run, which is
 made first. Nothing is skipped silently: what does not apply to a pair is listed with its reason.
@@ -11,7 +11,6 @@ made first. Nothing is skipped silently: what does not apply to a pair is listed
 import argparse
 import contextlib
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,37 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import affinity
+import pair as two_gateways
 from suite import (
     AGENTS,
-    HERE,
-    PYTHON_03,
-    PYTHON_1,
+    CLIENTS,
     Agent,
+    Client,
     Credentials,
     Failed,
     Gateway,
     require_setup,
+    run_client,
     stop_on_sigterm,
 )
-
-# All scenarios of one pair; a single one has its own bound inside the client.
-PAIR_SECONDS = 300
-
-
-@dataclass(frozen=True)
-class Client:
-    name: str
-    command: tuple[str, ...]
-    generations: tuple[str, ...]
-
-
-CLIENTS = (
-    Client('py03', (str(PYTHON_03), 'clients/client_py03.py'), ('0.3',)),
-    Client('py1', (str(PYTHON_1), 'clients/client_py1.py'), ('1.0', '0.3')),
-    Client('js1', ('node', 'clients/client_js1.mjs'), ('1.0',)),
-    Client('js1-compat', ('node', 'clients/client_js1.mjs', '--compat'), ('1.0', '0.3')),
-)
-
 
 @dataclass(frozen=True)
 class Pair:
@@ -76,27 +57,6 @@ def pairs(only: str | None) -> tuple[list[Pair], list[tuple[str, str]]]:
                 spoken, answered = ' and '.join(client.generations), ' and '.join(agent.generations)
                 left_out.append((pair.name, f'the client speaks {spoken}, the agent answers {answered}'))
     return chosen, left_out
-
-
-def run_pair(pair: Pair, base: str, extra: list[str], scenarios: str) -> dict[str, dict]:
-    """The results of one client against one base URL, by scenario."""
-    command = [*pair.client.command, '--base', base, '--scenario', scenarios, *extra]
-    try:
-        done = subprocess.run(
-            command, cwd=HERE, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PAIR_SECONDS, check=False
-        )
-        output, trouble = done.stdout, done.stderr
-    except subprocess.TimeoutExpired as error:
-        output = (error.stdout or b'').decode(errors='replace')
-        trouble = f'no end after {PAIR_SECONDS} s'
-    results = {}
-    for line in output.splitlines():
-        with contextlib.suppress(ValueError):
-            result = json.loads(line)
-            results[result['scenario']] = result
-    if not results or 'no end' in trouble:
-        results['client'] = {'scenario': 'client', 'ok': False, 'detail': trouble.strip()[-500:], 'observed': None}
-    return results
 
 
 def comparable(observed: object) -> object:
@@ -147,7 +107,7 @@ def table(title: str, columns: dict[str, dict[str, dict]], left_out: list[tuple[
 
 def matrix(jobs: int, wanted: list[Pair], base_of, extra: list[str], scenarios: str) -> dict[str, dict[str, dict]]:
     with ThreadPoolExecutor(jobs) as pool:
-        runs = {pair.name: pool.submit(run_pair, pair, base_of(pair), extra, scenarios) for pair in wanted}
+        runs = {pair.name: pool.submit(run_client, pair.client, base_of(pair), extra, scenarios) for pair in wanted}
         return {name: run.result() for name, run in runs.items()}
 
 
@@ -157,7 +117,7 @@ def main() -> int:
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument('--direct', action='store_true')
     mode.add_argument('--gateway', type=Path, metavar='BINARY')
-    parser.add_argument('--part', choices=['all', 'matrix', 'affinity'], default='all')
+    parser.add_argument('--part', choices=['all', 'matrix', 'affinity', 'pair'], default='all')
     parser.add_argument('--pair', help='only pairs whose name (client>agent) contains this')
     parser.add_argument('--scenario', default='all', help='names with commas')
     parser.add_argument('--jobs', type=int, default=3, help='pairs at a time')
@@ -188,7 +148,7 @@ def main() -> int:
 def run_parts(args: argparse.Namespace, folder: Path, stack: contextlib.ExitStack) -> tuple[int, int]:
     passed = failed = 0
     record = {}
-    if args.part != 'affinity':
+    if args.part in ('all', 'matrix'):
         wanted, left_out = pairs(args.pair)
         names = dict.fromkeys(pair.agent for pair in wanted)
         agents: dict[str, Agent] = {}
@@ -224,12 +184,17 @@ def run_parts(args: argparse.Namespace, folder: Path, stack: contextlib.ExitStac
                 print(f'  the end of its log:\n{gateway.process.tail()}')
         for agent in agents.values():
             agent.process.stop()
-    if args.part != 'matrix':
+    for name, part, reason in (
+        ('affinity', affinity.run, 'it asks whether a gateway finds the right replica'),
+        ('pair', two_gateways.run, 'it asks whether two gateways know the same'),
+    ):
+        if args.part not in ('all', name):
+            continue
         if args.gateway:
-            good, bad = affinity.run(args.gateway.resolve(), folder / 'affinity')
+            good, bad = part(args.gateway.resolve(), folder / name)
             passed, failed = passed + good, failed + bad
         else:
-            print('\nnot applicable: affinity: it asks whether a gateway finds the right replica')
+            print(f'\nnot applicable: {name}: {reason}')
     if args.json:
         args.json.write_text(json.dumps(record, indent=1, ensure_ascii=False))
     return passed, failed

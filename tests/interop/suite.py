@@ -1,10 +1,12 @@
 """What the drivers share: where things stand, processes that are started and stopped by their id, the credentials,
-and the gateway with its configuration. Standard library only.
+and the gateway with its configuration and its store. Standard library only.
 """
 
 import contextlib
+import json
 import os
 import select
+import shutil
 import signal
 import socket
 import ssl
@@ -22,6 +24,8 @@ PYTHON_1 = HERE / '.venv-1.x/bin/python'
 ISSUER = 'https://issuer.example'
 AUDIENCE = 'a2a'
 
+# All scenarios of one client; a single one has its own bound inside the client.
+CLIENT_SECONDS = 300
 START_SECONDS = 30
 STOP_SECONDS = 15
 
@@ -49,6 +53,21 @@ AGENTS = {
         AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3')),
     )
 }
+
+
+@dataclass(frozen=True)
+class Client:
+    name: str
+    command: tuple[str, ...]
+    generations: tuple[str, ...]
+
+
+CLIENTS = (
+    Client('py03', (str(PYTHON_03), 'clients/client_py03.py'), ('0.3',)),
+    Client('py1', (str(PYTHON_1), 'clients/client_py1.py'), ('1.0', '0.3')),
+    Client('js1', ('node', 'clients/client_js1.mjs'), ('1.0',)),
+    Client('js1-compat', ('node', 'clients/client_js1.mjs', '--compat'), ('1.0', '0.3')),
+)
 
 
 class Process:
@@ -136,11 +155,13 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Credentials:
-    """A CA, a server certificate for the loopback, a key set and a token that it verifies; all in one folder."""
+    """A CA, a server certificate for the loopback, a key set and the tokens of two callers that it verifies; all in
+    one folder."""
 
     folder: Path
     ca: Path
     token: str
+    stranger: str
 
     @staticmethod
     def make(folder: Path) -> 'Credentials':
@@ -165,14 +186,15 @@ class Credentials:
             'x509', '-req', '-in', 'server.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial',
             '-days', '2', '-extfile', 'server.ext', '-out', 'server.crt',
         )  # fmt: skip
-        mint = [str(PYTHON_1), str(HERE / 'mint.py'), 'jwks.json', ISSUER, AUDIENCE, 'interop']
-        token = subprocess.run(mint, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-        return Credentials(folder, folder / 'ca.crt', token)
+        mint = [str(PYTHON_1), str(HERE / 'mint.py'), 'jwks.json', ISSUER, AUDIENCE, 'interop', 'stranger']
+        tokens = subprocess.run(mint, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+        return Credentials(folder, folder / 'ca.crt', *tokens)
 
 
 @dataclass
 class Gateway:
-    """The binary under test, in front of agents; `agents` maps the name of an entry to its replicas."""
+    """The binary under test, in front of agents; `agents` maps the name of an entry to its replicas, `limits` to its rate
+    limits. `name` tells the files of gateways in one folder apart."""
 
     binary: Path
     credentials: Credentials
@@ -180,6 +202,10 @@ class Gateway:
     port: int = field(default_factory=free_port)
     admin_port: int = field(default_factory=free_port)
     process: Process | None = None
+    name: str = 'gateway'
+    state: str = '{ store: embedded, path: ./state }'
+    more: tuple[str, ...] = ()
+    limits: dict[str, str] = field(default_factory=dict)
 
     def base(self, name: str) -> str:
         return f'https://127.0.0.1:{self.port}/agents/{name}'
@@ -192,7 +218,8 @@ class Gateway:
             f'    address: "127.0.0.1:{self.port}"',
             '    tls: { certificate: server.crt, private_key: server.key }',
             f'admin: {{ address: "127.0.0.1:{self.admin_port}" }}',
-            'state: { store: embedded, path: ./state }',
+            f'state: {self.state}',
+            *self.more,
             'security_schemes:',
             '  corp:',
             '    type: http',
@@ -205,18 +232,22 @@ class Gateway:
             'agents:',
         ]
         for name, replicas in self.agents.items():
-            lines += [f'  - name: {name}', f'    path: /agents/{name}', '    upstream:', '      endpoints:']
+            lines += [f'  - name: {name}', f'    path: /agents/{name}']
+            if limits := self.limits.get(name):
+                lines.append(f'    limits: {limits}')
+            lines += ['    upstream:', '      endpoints:']
             lines += [f'        - {{ url: "{agent.url}" }}' for agent in replicas]
         return '\n'.join(lines) + '\n'
 
     def start(self) -> None:
         folder = self.credentials.folder
         (folder / 'state').mkdir(exist_ok=True)
-        (folder / 'gateway.yaml').write_text(self.configuration())
-        command = [str(self.binary), 'run', '--config', str(folder / 'gateway.yaml')]
+        file = folder / f'{self.name}.yaml'
+        file.write_text(self.configuration())
+        command = [str(self.binary), 'run', '--config', str(file)]
         # stdout goes to the same file as stderr: nobody reads a pipe here, and a full one would stop the gateway.
         shell = ['/bin/sh', '-c', 'exec "$@" >&2', 'sh', *command]
-        self.process = Process('gateway', shell, folder / 'gateway.log', cwd=folder)
+        self.process = Process(self.name, shell, folder / f'{self.name}.log', cwd=folder)
         deadline = time.monotonic() + START_SECONDS
         answer = 'no answer'
         while time.monotonic() < deadline and self.process.alive():
@@ -231,13 +262,81 @@ class Gateway:
                 answer = str(error)
             time.sleep(0.1)
         self.process.stop()
-        raise Failed(f'the gateway did not become ready ({answer})\n{self.process.tail()}')
+        raise Failed(f'{self.name} did not become ready ({answer})\n{self.process.tail()}')
 
     def stop(self) -> int:
         return self.process.stop() if self.process else 0
 
+    def readiness(self) -> dict:
+        with urllib.request.urlopen(f'http://127.0.0.1:{self.admin_port}/ready', timeout=2) as response:
+            return json.load(response)
+
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.credentials.ca))
+
+
+class Redis:
+    """A real server in a folder of its own. It keeps its data in memory only: killed and started again, it is empty."""
+
+    def __init__(self, folder: Path) -> None:
+        if not shutil.which('redis-server'):
+            raise Failed('there is no redis-server: install the package of this name')
+        self.folder = folder
+        self.port = free_port()
+        self.process: Process | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def url(self) -> str:
+        return f'redis://127.0.0.1:{self.port}'
+
+    def start(self) -> None:
+        command = [
+            'redis-server', '--port', str(self.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no',
+            '--dir', str(self.folder), '--logfile', str(self.folder / 'server.log'),
+        ]  # fmt: skip
+        self.process = Process('redis-server', command, self.folder / 'redis.log', cwd=self.folder)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.process.alive():
+            with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', self.port), 2) as connection:
+                connection.sendall(b'PING\r\n')
+                if connection.recv(16).startswith(b'+PONG'):
+                    return
+            time.sleep(0.1)
+        self.stop()
+        raise Failed(f'redis-server did not come up; its log is {self.folder}/server.log')
+
+    def kill(self) -> None:
+        """Without notice, as a crash would."""
+        if self.process:
+            self.process.kill()
+            self.stop()
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.stop()
+            self.process = None
+
+
+def run_client(client: Client, base: str, extra: list[str], scenarios: str) -> dict[str, dict]:
+    """The results of one client against one base URL, by scenario."""
+    command = [*client.command, '--base', base, '--scenario', scenarios, *extra]
+    try:
+        done = subprocess.run(
+            command, cwd=HERE, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CLIENT_SECONDS, check=False
+        )
+        output, trouble = done.stdout, done.stderr
+    except subprocess.TimeoutExpired as error:
+        output = (error.stdout or b'').decode(errors='replace')
+        trouble = f'no end after {CLIENT_SECONDS} s'
+    results = {}
+    for line in output.splitlines():
+        with contextlib.suppress(ValueError):
+            result = json.loads(line)
+            results[result['scenario']] = result
+    if not results or 'no end' in trouble:
+        results['client'] = {'scenario': 'client', 'ok': False, 'detail': trouble.strip()[-500:], 'observed': None}
+    return results
 
 
 def stop_on_sigterm() -> None:

@@ -22,6 +22,9 @@ const { values: args } = parseArgs({
     bearer: { type: 'string' },
     header: { type: 'string', multiple: true, default: [] },
     scenario: { type: 'string', default: 'all' },
+    // The same agent behind another gateway, and the bearer token of another caller: for the scenario handover.
+    other: { type: 'string' },
+    stranger: { type: 'string' },
     'expect-auth': { type: 'boolean', default: false },
     timeout: { type: 'string', default: '20' },
     compat: { type: 'boolean', default: false },
@@ -56,11 +59,23 @@ function equal(actual, expected, what) {
 
 // The HTTP side of one scenario.
 class Session {
-  base = args.base.replace(/\/+$/, '');
+  other = null;
   urls = [];
   answers = [];
   // Ends everything that is still open when the scenario is over.
   over = new AbortController();
+
+  constructor(base = args.base) {
+    this.base = base.replace(/\/+$/, '');
+  }
+
+  // The same agent behind the other gateway.
+  elsewhere() {
+    if (!args.other) throw new NotApplicable('there is no second gateway');
+    this.other = new Session(args.other);
+    this.other.over = this.over;
+    return this.other;
+  }
 
   // A fetch that shows the credential, unless `bearer` says otherwise (null: no credential at all).
   fetch(bearer = args.bearer) {
@@ -110,6 +125,7 @@ class Session {
     for (const url of this.urls) {
       check(url === this.base || url.startsWith(`${this.base}/`), `the client went to ${url}, outside ${this.base}`);
     }
+    this.other?.stayed();
   }
 }
 
@@ -206,6 +222,22 @@ async function without(session, bearer) {
     session.refused(what);
   }
   return seen;
+}
+
+// Each page from the gateway that did not give the one before, so every token is read by the one that did not make it.
+async function oneList(here, there, made) {
+  const filter = { tenant: '', contextId: '', status: TaskState.TASK_STATE_COMPLETED, statusTimestampAfter: undefined };
+  const seen = [];
+  let [pageToken, turn] = ['', 0];
+  do {
+    const page = await (turn % 2 ? there : here).listTasks({ ...filter, pageSize: 3, pageToken });
+    seen.push(...page.tasks.map((one) => one.id));
+    pageToken = page.nextPageToken;
+    turn += 1;
+  } while (pageToken && turn < 100);
+  check(turn > 1, 'one page holds everything');
+  equal(seen.length, new Set(seen).size, 'a task is listed once');
+  equal(made.filter((id) => !seen.includes(id)), [], 'missing in the list');
 }
 
 const scenarios = {
@@ -436,6 +468,52 @@ const scenarios = {
     }
     equal(paged.sort(), made.sort(), 'tasks over pages');
     return { total: whole.totalSize, artifacts: whole.tasks.flatMap(texts).sort() };
+  },
+
+  // What is made through one gateway is used through another, at the replica that made it, and by nobody else.
+  async handover(session) {
+    const other = session.elsewhere();
+    const [here, there] = [await session.connect(), await other.connect()];
+    const made = [];
+    for (let n = 0; n < 4; n += 1) {
+      const sent = await here.sendMessage(message(`echo ${n}`));
+      const got = await there.getTask(task(sent.id));
+      equal([got.id, state(got), texts(got)], [sent.id, 'completed', texts(sent)], 'got elsewhere');
+      made.push(sent.id);
+    }
+    const asked = await here.sendMessage(message('ask'));
+    const replica = words(asked.status.message.parts).split('@').at(-1);
+    const answer = message('the left one', { taskId: asked.id, contextId: asked.contextId });
+    const done = await there.sendMessage(answer);
+    equal([done.id, state(done)], [asked.id, 'completed'], 'answered elsewhere');
+    equal(texts(done).at(-1), `answered the left one@${replica}`, 'who got the answer');
+    made.push(asked.id);
+    const { id: dropped } = await here.sendMessage(message('ask'));
+    const canceled = await there.cancelTask(task(dropped));
+    equal([canceled.id, state(canceled)], [dropped, 'canceled'], 'canceled elsewhere');
+
+    const leave = new AbortController();
+    const stream = here.sendMessageStream(message('slow 30'), { signal: leave.signal });
+    const followed = idOf((await stream.next()).value);
+    const home = event((await stream.next()).value).split('@').at(-1);
+    leave.abort();
+    await stream.next().catch(() => {});
+    const responses = await collect(there.resubscribeTask(task(followed)));
+    const events = responses.map(event);
+    equal([...new Set(responses.map(idOf))], [followed], 'task ids');
+    equal(events.at(-1), 'status completed', 'last event');
+    check(events.includes(`artifact =. slow 30@${home}`), `no artifact from ${home}`);
+    made.push(followed);
+
+    const lists = here.protocolVersion === '1.0';
+    if (lists) await oneList(here, there, made);
+    for (const gateway of [session, other]) {
+      const client = await gateway.connect(args.stranger);
+      for (const id of made) equal((await refused(() => client.getTask(task(id)))).code, -32001, 'for a stranger');
+      const filter = { tenant: '', contextId: '', status: TaskState.TASK_STATE_UNSPECIFIED, pageToken: '' };
+      if (lists) equal((await client.listTasks(filter)).tasks, [], 'tasks of a stranger');
+    }
+    return made.length;
   },
 
   async fail(session) {

@@ -332,6 +332,42 @@ async def list_tasks(session: Session):
     raise NotApplicable('A2A 0.3 has no ListTasks')
 
 
+async def handover(session: Session):
+    """What is made through one gateway is used through another, at the replica that made it, and by nobody else."""
+    other = session.elsewhere()
+    made = []
+    async with connect(session, streaming=False) as here, connect(other, streaming=False) as there:
+        for n in range(4):
+            task = await send(here, f'echo {n}')
+            got = await there.get_task(TaskQueryParams(id=task.id))
+            equal((got.id, state(got), texts(got)), (task.id, 'completed', texts(task)), 'got elsewhere')
+            made.append(task.id)
+        asked = await send(here, 'ask')
+        _, _, replica = get_message_text(asked.status.message).rpartition('@')
+        done = await send(there, 'the left one', task_id=asked.id, context_id=asked.context_id)
+        equal((done.id, state(done)), (asked.id, 'completed'), 'answered elsewhere')
+        equal(texts(done)[-1], f'answered the left one@{replica}', 'who got the answer')
+        made.append(asked.id)
+        asked = await send(here, 'ask')
+        canceled = await there.cancel_task(TaskIdParams(id=asked.id))
+        equal((canceled.id, state(canceled)), (asked.id, 'canceled'), 'canceled elsewhere')
+    async with connect(session) as here, connect(other) as there:
+        async with aclosing(here.send_message(request('slow 30'))) as events:
+            task_id = task_id_of(await anext(events))
+            _, _, replica = event(await anext(events)).rpartition('@')
+        seen = await _resubscribe(there, task_id)
+        equal({one for _, one in seen}, {task_id}, 'task ids')
+        equal(words(seen)[-1], 'status completed', 'last event')
+        check(f'artifact =. slow 30@{replica}' in words(seen), f'no artifact from {replica}')
+        made.append(task_id)
+    stranger = {'bearer': session.args.stranger}
+    async with connect(session, **stranger) as here, connect(other, **stranger) as there:
+        for client in (here, there):
+            for task_id in made:
+                equal((await refused(client.get_task(TaskQueryParams(id=task_id))))['code'], -32001, 'for a stranger')
+    return len(made)
+
+
 async def fail(session: Session):
     async with connect(session, streaming=False) as client:
         task = await send(client, 'fail')
@@ -442,6 +478,7 @@ if __name__ == '__main__':
             'push': push,
             'push-unknown': push_unknown,
             'list-tasks': list_tasks,
+            'handover': handover,
             'fail': fail,
             'boom': boom,
             'boom-stream': boom_stream,

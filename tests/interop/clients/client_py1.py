@@ -350,6 +350,61 @@ async def list_tasks(session: Session):
     return {'total': whole.total_size, 'artifacts': sorted(t for task in whole.tasks for t in texts(task))}
 
 
+async def handover(session: Session):
+    """What is made through one gateway is used through another, at the replica that made it, and by nobody else."""
+    other = session.elsewhere()
+    made = []
+    async with connect(session, streaming=False) as here, connect(other, streaming=False) as there:
+        for n in range(4):
+            task = await send(here, f'echo {n}')
+            got = await there.get_task(GetTaskRequest(id=task.id))
+            equal((got.id, state(got), texts(got)), (task.id, 'completed', texts(task)), 'got elsewhere')
+            made.append(task.id)
+        asked = await send(here, 'ask')
+        _, _, replica = get_message_text(asked.status.message).rpartition('@')
+        done = await send(there, 'the left one', task_id=asked.id, context_id=asked.context_id)
+        equal((done.id, state(done)), (asked.id, 'completed'), 'answered elsewhere')
+        equal(texts(done)[-1], f'answered the left one@{replica}', 'who got the answer')
+        made.append(asked.id)
+        asked = await send(here, 'ask')
+        canceled = await there.cancel_task(CancelTaskRequest(id=asked.id))
+        equal((canceled.id, state(canceled)), (asked.id, 'canceled'), 'canceled elsewhere')
+    async with connect(session) as here, connect(other) as there:
+        async with aclosing(here.send_message(request('slow 30'))) as events:
+            task_id = task_id_of(await anext(events))
+            _, _, replica = event(await anext(events)).rpartition('@')
+        responses = await _subscribe(there, task_id)
+        equal({task_id_of(e) for e in responses}, {task_id}, 'task ids')
+        equal(event(responses[-1]), 'status completed', 'last event')
+        check(f'artifact =. slow 30@{replica}' in map(event, responses), f'no artifact from {replica}')
+        made.append(task_id)
+        if not is_03(here):
+            await _one_list(here, there, made)
+    stranger = {'bearer': session.args.stranger}
+    async with connect(session, **stranger) as here, connect(other, **stranger) as there:
+        for client in (here, there):
+            for task_id in made:
+                equal((await refused(client.get_task(GetTaskRequest(id=task_id))))['code'], -32001, 'for a stranger')
+            if not is_03(client):
+                equal(len((await client.list_tasks(ListTasksRequest())).tasks), 0, 'tasks of a stranger')
+    return len(made)
+
+
+async def _one_list(here, there, made: list[str]) -> None:
+    """Each page from the gateway that did not give the one before, so every token is read by the one that did not make it."""
+    seen, token = [], ''
+    for turn in range(100):
+        asked = ListTasksRequest(status=TaskState.TASK_STATE_COMPLETED, page_size=3, page_token=token)
+        page = await (there if turn % 2 else here).list_tasks(asked)
+        seen += [task.id for task in page.tasks]
+        token = page.next_page_token
+        if not token:
+            break
+    check(turn > 0, 'one page holds everything')
+    equal(len(seen), len(set(seen)), 'a task is listed once')
+    equal(set(made) - set(seen), set(), 'missing in the list')
+
+
 async def fail(session: Session):
     async with connect(session, streaming=False) as client:
         task = await send(client, 'fail')
@@ -454,6 +509,7 @@ if __name__ == '__main__':
             'push': push,
             'push-unknown': push_unknown,
             'list-tasks': list_tasks,
+            'handover': handover,
             'fail': fail,
             'boom': boom,
             'boom-stream': boom_stream,

@@ -55,6 +55,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--bearer', help='sent as Authorization: Bearer')
     parser.add_argument('--header', action='append', default=[], help="'Name: value', sent with every request")
     parser.add_argument('--scenario', default='all', help='a name, several with commas, or all')
+    parser.add_argument('--other', help='the same agent behind another gateway, for the scenario handover')
+    parser.add_argument('--stranger', help='the bearer token of another caller, for the scenario handover')
     parser.add_argument('--expect-auth', action='store_true', help='calls without a credential must get 401')
     parser.add_argument('--timeout', type=float, default=20, help='seconds for one scenario')
     parser.add_argument('--trace', action='store_true', help='stack traces of failures on stderr')
@@ -64,9 +66,10 @@ def arguments() -> argparse.Namespace:
 class Session:
     """The HTTP side of one scenario."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, base: str | None = None) -> None:
         self.args = args
-        self.base = args.base.rstrip('/')
+        self.base = (base or args.base).rstrip('/')
+        self.other: Session | None = None
         self.urls: list[str] = []
         self.answers: list[tuple[int, str | None]] = []
 
@@ -101,6 +104,13 @@ class Session:
         ) as client:
             yield client
 
+    def elsewhere(self) -> 'Session':
+        """The same agent behind the other gateway."""
+        if not self.args.other:
+            raise NotApplicable('there is no second gateway')
+        self.other = Session(self.args, self.args.other)
+        return self.other
+
     def refused(self, what: str) -> None:
         """The last answer was a 401 that says how to do better."""
         status, challenge = self.answers[-1]
@@ -111,6 +121,8 @@ class Session:
         """A client that left the published base would go round the gateway unnoticed."""
         for url in self.urls:
             check(url == self.base or url.startswith(f'{self.base}/'), f'the client went to {url}, outside {self.base}')
+        if self.other:
+            self.other.stayed()
 
 
 Scenario = Callable[[Session], Awaitable[object]]
