@@ -11,6 +11,7 @@ here is about speed. Standard library only.
 
 import argparse
 import contextlib
+import http.client
 import secrets
 import sys
 import tempfile
@@ -42,16 +43,18 @@ LIMITED = 'limited'
 TASK_NOT_FOUND = -32001
 
 
-def eventually(what: str, holds) -> None:
-    """Asks until it holds; a refusal is a no."""
-    deadline = time.monotonic() + SECONDS
+def eventually(what: str, holds, deadline: float | None = None) -> None:
+    """Asks until it holds, at least once; a refusal is a no."""
+    deadline = deadline or time.monotonic() + SECONDS
     last: object = None
-    while time.monotonic() < deadline:
+    while True:
         try:
             if holds():
                 return
         except (Wrong, OSError) as error:
             last = error
+        if time.monotonic() > deadline:
+            break
         time.sleep(0.05)
     raise Wrong(f'{what}: not within {SECONDS} s ({last})')
 
@@ -63,21 +66,23 @@ class Pair(Run):
         super().__init__(name, gateways[0], replicas)
         self.gateways = gateways
 
-        def callers(token: str) -> list[Caller]:
-            return [Caller(one.base(name), self.dialect, token, one.trust()) for one in gateways]
-
-        self.own = callers(gateways[0].credentials.token)
-        self.strangers = callers(gateways[0].credentials.stranger)
+        self.own = [self.caller(one, one.credentials.token) for one in gateways]
+        self.strangers = [self.caller(one, one.credentials.stranger) for one in gateways]
         self.through = self.own[1]
+
+    def caller(self, gateway: Gateway, token: str) -> Caller:
+        return Caller(gateway.base(self.name), self.dialect, token, gateway.trust())
 
     def once(self, what: str, work) -> None:
         """Something that is not about one task; it counts as one."""
         try:
             work()
             self.passed += 1
-        except (Wrong, OSError, ValueError, LookupError) as error:
+            mark = 'ok'
+        except (Wrong, OSError, http.client.HTTPException, ValueError, LookupError) as error:
             self.failures.append(f'{self.name} {what}: {type(error).__name__}: {error}')
-        print(f'  {self.name:<5} {what}', flush=True)
+            mark = 'failed'
+        print(f'  {self.name:<5} {what}: {mark}', flush=True)
 
     def hidden(self, task: Task) -> None:
         for number, stranger in enumerate(self.strangers, 1):
@@ -151,13 +156,16 @@ class Pair(Run):
         self.each('answer, away, through 2', asked[:1], self.answer)
         self.each('cancel, away, through 2', asked[1:2], self.cancel)
 
-    def again(self) -> None:
-        """Redis is back and was empty: everything is found through either gateway, whoever made it and when."""
-        for number, caller in enumerate(self.own, 1):
+    def again(self, newcomer: Gateway) -> None:
+        """Redis is back and was empty: everything is found through either gateway, whoever made it and when, and through
+        a third one that knows only what the two have written there."""
+        for number, caller in enumerate([*self.own, self.caller(newcomer, newcomer.credentials.token)], 1):
             self.through = caller
+            # One bound for all of them: if nothing comes back, that is said soon.
+            deadline = time.monotonic() + SECONDS
 
             def found(task: Task) -> None:
-                eventually(f'{task.id} is found', lambda: self.get(task) is None)
+                eventually(f'{task.id} is found', lambda: self.get(task) is None, deadline)
 
             self.each(f'found when it is back, through {number}', self.tasks, found)
         self.each('get as a stranger when it is back', self.tasks, self.hidden)
@@ -204,7 +212,7 @@ def run(binary: Path, folder: Path, kinds: tuple[str, ...] = KINDS) -> tuple[int
                 stack.callback(agents[kind][-1].process.stop)
         credentials = Credentials.make(folder)
         (folder / 'page-token-key').write_text(secrets.token_urlsafe(32))
-        gateways = [
+        *gateways, newcomer = (
             Gateway(
                 binary,
                 credentials,
@@ -214,8 +222,8 @@ def run(binary: Path, folder: Path, kinds: tuple[str, ...] = KINDS) -> tuple[int
                 more=('page_tokens: { keys: [ { value_file: page-token-key } ] }',),
                 limits={LIMITED: f'[ {{ per: principal, rate: {RATE}/h }} ]'},
             )
-            for name in ('gateway-1', 'gateway-2')
-        ]
+            for name in ('gateway-1', 'gateway-2', 'gateway-3')
+        )
         for gateway in gateways:
             stack.callback(gateway.stop)
             gateway.start()
@@ -237,12 +245,14 @@ def run(binary: Path, folder: Path, kinds: tuple[str, ...] = KINDS) -> tuple[int
         degraded(True)
         redis.start()
         print('  redis-server was started again, empty')
+        stack.callback(newcomer.stop)
+        newcomer.start()
         for one in runs:
-            one.again()
+            one.again(newcomer)
         degraded(False)
 
         failures = [failure for one in (*runs, limit) for failure in one.failures]
-        for gateway in gateways:
+        for gateway in (*gateways, newcomer):
             if code := gateway.stop():
                 failures.append(f'{gateway.name} ended with {code} after SIGTERM')
         for failure in failures[:40]:
@@ -250,7 +260,7 @@ def run(binary: Path, folder: Path, kinds: tuple[str, ...] = KINDS) -> tuple[int
         if len(failures) > 40:
             print(f'  ... and {len(failures) - 40} more')
         if failures:
-            for gateway in gateways:
+            for gateway in (*gateways, newcomer):
                 print(f'  the end of the log of {gateway.name}:\n{gateway.process.tail()}')
         return sum(one.passed for one in (*runs, limit)), len(failures)
 
