@@ -5,16 +5,17 @@
 //! write an id that reads as a frame. A payload begins with its tag; texts are `length (2) bytes`. Every record is whole
 //! and absolute: replaying one twice, or a later one without an earlier one, gives what the last one says.
 
+use crate::a2a::jsonrpc::MAX_ID_BYTES;
 use crate::a2a::{Generation, TaskState};
 
-/// Longest id, in bytes. Longer ones are passed on but not remembered: every record must have a bound.
-pub(in crate::affinity) const MAX_ID: usize = 512;
+/// Longest id, in bytes: whatever a call may name has a record, or it would be nobody's, and free to everybody.
+pub(in crate::affinity) const MAX_ID: usize = MAX_ID_BYTES;
 /// Longest name of an agent, endpoint or principal, in bytes. A principal may be an issuer's URL and a subject.
 pub(in crate::affinity) const MAX_NAME: usize = 4096;
 
 /// Length and checksum.
 pub(super) const HEAD: usize = 8;
-/// Longest payload: a put with every text at its bound is 12.8 KiB.
+/// Longest payload: a put with every text at its bound is 13 KiB.
 pub(super) const MAX_PAYLOAD: usize = 16 * 1024;
 
 /// What a put takes besides its texts: head, tag, generation, state, seen, four lengths.

@@ -4,6 +4,7 @@ use std::future::Future;
 
 use super::redis::Server;
 use super::*;
+use crate::affinity::journal::record::MAX_ID;
 use crate::config::{RedisAddress, RedisLogin, RedisServers, UpstreamTls};
 use crate::drain::Drain;
 use crate::observe::Metrics;
@@ -257,7 +258,7 @@ async fn what_is_known_is_asked_for_again_after_a_while() {
 async fn ids_of_any_text_are_told_apart() {
     let (server, time) = (Server::start(), Time::new());
     let (one, other) = (Gateway::of(&server, &time).await, Gateway::of(&server, &time).await);
-    let long = "x".repeat(512);
+    let long = "x".repeat(MAX_ID);
     let ids = ["a:b", "a%3Ab", "{a}", "a b", "a\r\nb", "ü", "*", long.as_str()];
     for (number, id) in ids.iter().enumerate() {
         let endpoint = format!("http://{number}/");
@@ -266,7 +267,10 @@ async fn ids_of_any_text_are_told_apart() {
     for (number, id) in ids.iter().enumerate() {
         assert_eq!(other.endpoint(id).await, Some(format!("http://{number}/")), "{id:?}");
     }
-    assert_eq!(one.learn(A, &"x".repeat(513), None).await, (Learned::TooLong, None));
+    assert_eq!(
+        one.learn(A, &"x".repeat(MAX_ID + 1), None).await,
+        (Learned::TooLong, None)
+    );
 }
 
 #[tokio::test]

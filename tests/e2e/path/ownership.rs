@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use a2a_gateway::a2a::jsonrpc::MAX_ID_BYTES;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -405,4 +406,41 @@ async fn owners_outlive_the_gateway() {
         assert_eq!(got["result"]["id"], task.as_str());
         assert_eq!(by(other, &gateway, &of_task("GetTask", task)).await.code(), -32001);
     }
+}
+
+#[tokio::test]
+async fn every_id_that_a_call_may_name_has_an_owner() {
+    let agent = Agent::start(|request: &Received| {
+        let call = request.json();
+        let message = &call["params"]["message"];
+        let (id, result) = match call["method"].as_str() {
+            Some("SendMessage") => (message["parts"][0]["text"].clone(), "task"),
+            _ => (call["params"]["id"].clone(), ""),
+        };
+        let context = message["contextId"].as_str().unwrap_or("plain");
+        let task = format!(r#"{{"id":{id},"contextId":"{context}","status":{{"state":"TASK_STATE_WORKING"}}}}"#);
+        let result = if result.is_empty() {
+            task
+        } else {
+            format!(r#"{{"{result}":{task}}}"#)
+        };
+        Reply::Json(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call["id"]))
+    })
+    .await;
+    let gateway = start(&agent, "").await;
+    let longest = |letter: &str| letter.repeat(MAX_ID_BYTES);
+    let into = |context: &str, task: &str| {
+        send("1", task).replace("\"messageId\"", &format!("\"contextId\":\"{context}\",\"messageId\""))
+    };
+    let (task, context) = (longest("t"), longest("c"));
+    for (task, body) in [("short", into(&context, "short")), (&*task, send("1", &task))] {
+        assert_eq!(task_of(&by(ANN, &gateway, &body).await), task);
+        let got = by(ANN, &gateway, &of_task("GetTask", task)).await;
+        assert_eq!(got.json()["result"]["id"], task, "it was told to her: {}", got.text());
+        assert_eq!(by(BOB, &gateway, &of_task("GetTask", task)).await.code(), -32001);
+    }
+    let calls = agent.received().len();
+    let joined = by(BOB, &gateway, &into(&context, "other")).await;
+    assert_eq!(joined.code(), -32001, "her conversation: {}", joined.text());
+    assert_eq!(agent.received().len(), calls);
 }
