@@ -76,7 +76,8 @@ impl Probe {
         }
     }
 
-    /// Whether one of the URLs answers with 2xx, all of them within one time.
+    /// Whether one of the URLs answers with 2xx, all of them within one time. Without a health check any answer is good that
+    /// is no error of the server's.
     async fn check(&self) -> Check {
         let time = self.health.as_ref().map_or(ANSWER, |health| health.timeout);
         let mut options = self.options.clone();
@@ -90,6 +91,8 @@ impl Probe {
             for url in &self.urls {
                 match fetcher.get(url, &options).await {
                     Ok(answer) if answer.status.is_success() => return Check::Good,
+                    // Where nobody said what is healthy, nothing needs to stand at these paths: it answers all the same.
+                    Ok(answer) if self.health.is_none() && !answer.status.is_server_error() => return Check::Good,
                     // Another path may have it.
                     Ok(answer) if answer.status.is_client_error() => check = Check::Bad,
                     Ok(_) => return Check::Bad,

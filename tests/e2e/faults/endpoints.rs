@@ -392,3 +392,35 @@ async fn retries_end_with_their_budget_and_reads_are_repeated_on_their_owner() {
     let received = u32::try_from(a.received().len() + b.received().len()).expect("few");
     assert_eq!(f64::from(received), 40.0 + retried);
 }
+
+#[tokio::test]
+async fn an_endpoint_without_a_card_of_its_own_is_not_ejected_by_one_caller() {
+    let cards = Agent::start(|_| Reply::Silence).await;
+    let script = |name: &'static str| {
+        move |request: &Received| {
+            if request.json()["params"]["message"]["parts"][0]["text"] == "break" {
+                return Reply::Whole(500, "", "no".to_owned());
+            }
+            named(name)(request)
+        }
+    };
+    let (a, b) = (Agent::start(script("a")).await, Agent::start(script("b")).await);
+    let more = format!(
+        "card: {{ url: \"http://{}/.well-known/agent-card.json\" }}",
+        cards.address
+    );
+    let settings = "balance: round_robin, ejection: { consecutive_failures: 3 }";
+    for agent in [&a, &b] {
+        agent.hide_card();
+    }
+    let yaml = with_upstream(&config_of(&[a.address, b.address], &more, ""), settings);
+    let gateway = Gateway::start(&yaml).await;
+    gateway.ready().await;
+    let asked = || a.cards() + b.cards();
+    eventually("the gateway has asked an endpoint itself", || async {
+        post(gateway.address, "/agent", &send("1", "break")).await;
+        asked() >= 4
+    })
+    .await;
+    assert_eq!(gateway.metric("a2a_gateway_endpoint_ejections_total").await, 0.0);
+}

@@ -169,6 +169,11 @@ impl Agent {
         card.clone_into(&mut self.card.lock().expect("card"));
     }
 
+    /// It answers 404 where its card would be.
+    pub fn hide_card(&self) {
+        self.set_card("");
+    }
+
     /// Calls so far, cards not counted.
     pub fn received(&self) -> Vec<Received> {
         self.received.lock().expect("log").clone()
@@ -206,7 +211,12 @@ impl Connection {
             let reply = if request.head.starts_with("GET") {
                 if request.head.contains("agent-card.json") {
                     self.cards.fetch_add(1, Ordering::SeqCst);
-                    Reply::Json(self.card.lock().expect("card").clone())
+                    let card = self.card.lock().expect("card").clone();
+                    if card.is_empty() {
+                        Reply::Whole(404, "", "no".to_owned())
+                    } else {
+                        Reply::Json(card)
+                    }
                 } else {
                     Reply::Whole(404, "", "no".to_owned())
                 }
