@@ -37,13 +37,14 @@ impl Named<'_> {
     }
 
     /// Somebody else's task and nobody's are one answer, after one wait: where gateways share records, what is known here is
-    /// asked for as well, and while that cannot be done both are unavailable.
-    pub async fn refused(&self, error: authorize::Error) -> Reject {
+    /// asked for as well, unless something was `asked` already, and while that cannot be done both are unavailable.
+    pub async fn refused(&self, error: authorize::Error, asked: bool) -> Reject {
         let tasks = self.call.task.iter().chain(&self.call.references);
-        let partial = match self.affinity.inquire_anew(self.agent, tasks, &self.call.context) {
-            Inquiry::Settled => false,
-            Inquiry::Away => true,
-            Inquiry::Asking(asking) => asking.await == Knowledge::Partial,
+        let anew = || self.affinity.inquire_anew(self.agent, tasks, &self.call.context);
+        let partial = match (!asked).then(anew) {
+            None | Some(Inquiry::Settled) => false,
+            Some(Inquiry::Away) => true,
+            Some(Inquiry::Asking(asking)) => asking.await == Knowledge::Partial,
         };
         if partial || self.affinity.is_away() {
             return Reject::new(Reason::OwnerUnavailable);

@@ -240,10 +240,10 @@ impl Pipeline {
             agent: &agent.metrics.name,
             call: &call,
         };
-        let knowledge = match named.inquire() {
-            Inquiry::Settled => Knowledge::Whole,
-            Inquiry::Away => Knowledge::Partial,
-            Inquiry::Asking(asking) => asking.await,
+        let (knowledge, asked_store) = match named.inquire() {
+            Inquiry::Settled => (Knowledge::Whole, false),
+            Inquiry::Away => (Knowledge::Partial, false),
+            Inquiry::Asking(asking) => (asking.await, true),
         };
         let mut owners = named.owners();
         if knowledge == Knowledge::Partial {
@@ -253,7 +253,7 @@ impl Pipeline {
             Ok(permit) => permit,
             Err(error) => {
                 held.record.detail = Some(owners.why_not_found());
-                return Err(in_form(named.refused(error).await));
+                return Err(in_form(named.refused(error, asked_store).await));
             }
         };
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;

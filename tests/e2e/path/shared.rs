@@ -242,3 +242,20 @@ async fn what_one_gateway_made_for_a_caller_the_other_shows_to_nobody_else() {
         "perhaps somebody else's"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_and_unknown_cost_the_same_round_trips() {
+    let (server, (a, b)) = (Server::start(), replicas().await);
+    let one = gateway(&server, &[&a, &b]).await;
+    let other = gateway(&server, &[&a, &b]).await;
+    let task = made(&one).await;
+    let asked = async |gateway: &Gateway, task: &str| {
+        let lookups = "a2a_gateway_store_round_trip_seconds_count{operation=\"lookup\"}";
+        let before = gateway.metric(lookups).await;
+        assert_eq!(by_another(gateway, &of_task("GetTask", task)).await.code(), -32001);
+        gateway.metric(lookups).await - before
+    };
+    for gateway in [&one, &other, &other] {
+        assert_eq!(asked(gateway, &task).await, asked(gateway, "never-made").await);
+    }
+}
