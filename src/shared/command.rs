@@ -74,7 +74,7 @@ const TAKE: &str = "
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local each = tonumber(ARGV[1])
-local whole = tonumber(redis.call('GET', KEYS[1]) or 0)
+local whole = tonumber(redis.call('GET', KEYS[1]) or 0) or 0
 if whole < now then whole = now end
 local next = whole + each
 local wait = next - now - each * tonumber(ARGV[2])
@@ -165,16 +165,23 @@ fn read(answer: Result<Value, RedisError>) -> Result<Reply, Fault> {
         Ok(Value::Int(number)) => Ok(Reply::Number(number)),
         Ok(_) => Err(Fault::Strange),
         Err(error) if is_full(&error) => Ok(Reply::Refused),
+        // The server is well: the key is of something else. To whoever reads records this is one that cannot be read.
+        Err(error) if is_of_another_type(&error) => Ok(Reply::Bytes(Vec::new())),
         Err(error) => Err(Fault::Broken(error)),
     }
 }
 
-/// Before version 7 a script's error has the code of scripts, and says the cause in its text only.
 fn is_full(error: &RedisError) -> bool {
-    error.code() == Some("OOM")
-        || error
-            .detail()
-            .is_some_and(|text| text.contains("OOM command not allowed"))
+    is(error, "OOM", "OOM command not allowed")
+}
+
+fn is_of_another_type(error: &RedisError) -> bool {
+    is(error, "WRONGTYPE", "WRONGTYPE Operation against a key")
+}
+
+/// Before version 7 a script's error has the code of scripts, and says the cause in its text only.
+fn is(error: &RedisError, code: &str, in_script: &str) -> bool {
+    error.code() == Some(code) || error.detail().is_some_and(|text| text.contains(in_script))
 }
 
 impl Fault {

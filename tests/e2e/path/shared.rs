@@ -259,3 +259,16 @@ async fn foreign_and_unknown_cost_the_same_round_trips() {
         assert_eq!(asked(gateway, &task).await, asked(gateway, "never-made").await);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_holds_no_record_does_not_take_the_store_away() {
+    let (server, (a, b)) = (Server::start(), replicas().await);
+    let one = gateway(&server, &[&a, &b]).await;
+    let _: i64 = server.ask(&["LPUSH", "a2a:t:agent:strange", "x"]);
+    for _ in 0..5 {
+        let got = post(one.address, "/agent", &of_task("GetTask", "strange")).await;
+        assert_eq!(got.status, 503, "perhaps somebody's: {}", got.text());
+        assert_eq!(readiness(&one).await.1["store_degraded"], false);
+    }
+    assert_eq!(one.metric("a2a_gateway_store_errors_total").await, 0.0);
+}
