@@ -458,9 +458,10 @@ impl Pipeline {
             if let Inquiry::Asking(asking) = learner.inquire(&read.revealed) {
                 asking.await;
             }
-            let withheld = match learner.learn(&read.revealed) {
+            let begun = learner.begun(&read.revealed, read.error.is_some());
+            let withheld = match learner.learn(&begun) {
                 Ok(None) => false,
-                Ok(Some(confirming)) => learner.confirmed(confirming.await, &read.revealed).is_err(),
+                Ok(Some(confirming)) => learner.confirmed(confirming.await, &begun).is_err(),
                 Err(_) => true,
             };
             if withheld {

@@ -1,5 +1,6 @@
 //! Learning who owns what, from every answer that passes and before it does: before other gateways know it too.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::a2a::{Operation, Revealed};
@@ -29,6 +30,24 @@ impl Learner {
         }
         let tasks = revealed.iter().filter_map(|one| one.task.as_ref());
         self.affinity.inquire(&self.metrics.name, tasks, None)
+    }
+
+    /// What the first answer to a call reveals, and the context that a send names: an answer without a task need not repeat
+    /// it, and a conversation that has begun has an owner. Of an error nothing is known to have begun.
+    pub fn begun<'a>(&self, revealed: &'a [Revealed], failed: bool) -> Cow<'a, [Revealed]> {
+        let call = self.permit.call();
+        let sends = matches!(call.operation, Operation::Send | Operation::Stream);
+        let named = call.context.as_ref().filter(|_| sends && !failed);
+        match named.filter(|context| revealed.iter().all(|one| one.context.as_ref() != Some(context))) {
+            None => Cow::Borrowed(revealed),
+            Some(context) => {
+                let context = Revealed {
+                    context: Some(context.clone()),
+                    ..Revealed::default()
+                };
+                Cow::Owned(revealed.iter().cloned().chain([context]).collect())
+            }
+        }
     }
 
     /// Behind the gateway an agent sees one caller, and lists everybody's tasks. Whose one without a record is, nobody knows.

@@ -9,6 +9,7 @@
 //! idle timeout, the drain deadline and a permission that holds no more (`standing`) all end as `Broken`. A caller who leaves drops this, and with it the agent's
 //! stream; the task goes on (A2A 1.0 §3.1.6).
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -267,9 +268,15 @@ impl EventStream {
                     record.event_passed();
                     self.saw_error |= answer.error.is_some();
                     learn::note(record, &answer.revealed);
-                    match self.learner.learn(&answer.revealed) {
+                    let is_first = !self.first_seen && !whole_event;
+                    let revealed = if is_first {
+                        self.learner.begun(&answer.revealed, answer.error.is_some())
+                    } else {
+                        Cow::Borrowed(&*answer.revealed)
+                    };
+                    match self.learner.learn(&revealed) {
                         Ok(None) => {}
-                        Ok(Some(confirming)) => self.confirming.push((confirming, answer.revealed.clone())),
+                        Ok(Some(confirming)) => self.confirming.push((confirming, revealed.into_owned())),
                         Err(Withheld) => return self.break_off(),
                     }
                 }

@@ -444,3 +444,36 @@ async fn every_id_that_a_call_may_name_has_an_owner() {
     assert_eq!(joined.code(), -32001, "her conversation: {}", joined.text());
     assert_eq!(agent.received().len(), calls);
 }
+
+#[tokio::test]
+async fn a_conversation_has_an_owner_also_if_the_agent_does_not_repeat_its_name() {
+    let agent = Agent::start(|request: &Received| {
+        let call = request.json();
+        let message = r#"{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[{"text":"hello"}]}}"#;
+        if call["method"] == "SendStreamingMessage" {
+            let (events, chunks) = mpsc::channel(1);
+            let event = agent::event(&call["id"].to_string(), message);
+            events.try_send(Some(event)).expect("room");
+            return Reply::Stream(chunks);
+        }
+        Reply::Json(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{message}}}"#, call["id"]))
+    })
+    .await;
+    let gateway = start(&agent, "").await;
+    for method in ["SendMessage", "SendStreamingMessage"] {
+        let named = format!("\"contextId\":\"of-{method}\",\"messageId\"");
+        let body = send("1", "x")
+            .replace("\"messageId\"", &named)
+            .replace("SendMessage", method);
+        let hers = by(ANN, &gateway, &body).await;
+        assert!(hers.text().contains("hello"), "{}", hers.text());
+        let calls = agent.received().len();
+        let joined = by(BOB, &gateway, &body).await;
+        assert_eq!(joined.code(), -32001, "{method}: {}", joined.text());
+        assert_eq!(agent.received().len(), calls, "{method}");
+        assert!(
+            by(ANN, &gateway, &body).await.text().contains("hello"),
+            "{method}: she goes on"
+        );
+    }
+}
