@@ -109,6 +109,9 @@ pub fn build(
             } = &config.upstream;
             let endpoints = Endpoints::build(endpoints, balancing, *retry_budget, &metrics)
                 .map_err(|error| vec![Problem::new(format!("{upstream_key}.endpoints"), error.to_string())])?;
+            if let Some(before) = before {
+                keep_drains(before, &endpoints);
+            }
             let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, parts.drain, &metrics)
                 .map_err(|found| problems.extend(found));
             (Arc::new(endpoints), upstream.ok().map(Arc::new))
@@ -196,6 +199,18 @@ pub fn build(
         card: card_job(config, &agent, before, reached.is_some()),
         agent,
     })
+}
+
+/// What an operator has said of an endpoint, other than its configuration did, holds until the process ends.
+fn keep_drains(before: &Running, endpoints: &Endpoints) {
+    let known = before.agent.endpoints.all().iter();
+    for (known, configured) in known.zip(&before.section.upstream.endpoints) {
+        let draining = known.state().draining;
+        let same = endpoints.all().iter().find(|endpoint| endpoint.url == known.url);
+        if let Some(same) = same.filter(|_| draining != configured.drain) {
+            same.drain(draining);
+        }
+    }
 }
 
 /// The job goes on where it would ask the same servers the same way.

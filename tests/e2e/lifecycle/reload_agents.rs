@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::reload::{OK, REFUSED, replace};
-use crate::harness::{Agent, Gateway, KEY_HASH, agent, eventually, get, of_task, post, send};
+use crate::harness::{Agent, Gateway, KEY_HASH, agent, call, eventually, get, of_task, post, send};
 
 const FILE: &str = "gateway.yaml";
 
@@ -297,4 +297,37 @@ async fn jobs_of_replaced_agents_end() {
     })
     .await;
     eventually("their connections are closed", || async { b.open() == 0 }).await;
+}
+
+#[tokio::test]
+async fn an_operators_drain_outlives_a_reload() {
+    let (a, b, c) = (tasks().await, tasks().await, tasks().await);
+    let desk = Desk::of(&yaml(&[("a", &[a.address, b.address], "")], "")).await;
+    let set = async |what: &str, address: SocketAddr| {
+        let path = format!("/agents/a/endpoints/{what}?url=http://{address}/");
+        let json = [("content-type", "application/json")];
+        assert_eq!(call(desk.gateway.admin, "POST", &path, &json, "").await.status, 200);
+    };
+    let draining = async || {
+        let all = get(desk.gateway.admin, "/agents/a/endpoints").await.json();
+        let list = all["endpoints"].as_array().unwrap().clone();
+        list.iter().map(|one| one["draining"] == true).collect::<Vec<_>>()
+    };
+    set("drain", a.address).await;
+    assert_eq!(draining().await, [true, false]);
+    // The one that shall take its place.
+    let three = yaml(&[("a", &[a.address, b.address, c.address], "")], "");
+    desk.apply(&three).await;
+    assert_eq!(draining().await, [true, false, false]);
+    set("undrain", a.address).await;
+    let of_file = three.replace(
+        &format!("{}/\" }}", b.address),
+        &format!("{}/\", drain: true }}", b.address),
+    );
+    desk.apply(&of_file).await;
+    assert_eq!(draining().await, [false, true, false]);
+    set("undrain", b.address).await;
+    desk.apply(&of_file.replace(&format!(", {{ url: \"http://{}/\" }}", c.address), ""))
+        .await;
+    assert_eq!(draining().await, [false, false], "the operator spoke last");
 }
