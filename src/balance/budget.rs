@@ -38,12 +38,22 @@ impl RetryBudget {
         self.calls.add(self.second(at));
     }
 
-    /// Whether a call may be tried again; counted if so.
+    /// Whether a call that nobody can have seen may be tried again; counted if so.
     pub fn retry(&self, at: Instant) -> bool {
+        self.grant(at, 1)
+    }
+
+    /// Whether a read that broke off may be repeated; counted if so. What a caller asks for may break every answer, and must
+    /// not take the retries of others: this stops at half of them.
+    pub fn repeat(&self, at: Instant) -> bool {
+        self.grant(at, 2)
+    }
+
+    fn grant(&self, at: Instant, part: u64) -> bool {
         let second = self.second(at);
         let retries = lock(&self.retries);
         let room = FLOOR * WINDOW + self.calls.sum(second) * self.percent / 100;
-        let granted = retries.sum(second) < room;
+        let granted = retries.sum(second) < room / part;
         if granted {
             retries.add(second);
         }

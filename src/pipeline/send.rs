@@ -79,7 +79,9 @@ impl Pipeline {
                 }
                 (Way::Owned(_) | Way::Free | Way::Reserved(_), _, _) => return Err(reject),
             };
-            if !retries.retry(Instant::now()) {
+            let now = Instant::now();
+            let granted = if broke { retries.repeat(now) } else { retries.retry(now) };
+            if !granted {
                 agent.metrics.retries_refused.inc();
                 return Err(reject);
             }

@@ -35,3 +35,13 @@ fn only_the_last_ten_seconds_count() {
     budget.called(at(11 * 5));
     assert_eq!((0..1000).filter(|_| budget.retry(at(11 * 5))).count(), 30);
 }
+
+#[test]
+fn reads_that_break_off_leave_half_to_what_no_caller_can_cause() {
+    let budget = RetryBudget::new(20);
+    let now = Instant::now() + seconds(100);
+    (0..100).for_each(|_| budget.called(now));
+    assert_eq!((0..1000).filter(|_| budget.repeat(now)).count(), 25);
+    assert_eq!((0..1000).filter(|_| budget.retry(now)).count(), 25);
+    assert!(!budget.repeat(now));
+}

@@ -424,3 +424,27 @@ async fn an_endpoint_without_a_card_of_its_own_is_not_ejected_by_one_caller() {
     .await;
     assert_eq!(gateway.metric("a2a_gateway_endpoint_ejections_total").await, 0.0);
 }
+
+#[tokio::test]
+async fn reads_that_a_caller_breaks_leave_retries_for_others() {
+    let script = |name: &'static str| {
+        move |request: &Received| {
+            if request.json()["params"]["historyLength"] == 7 {
+                return Reply::Raw(Vec::new());
+            }
+            named(name)(request)
+        }
+    };
+    let (a, b, gateway) = two(script("a"), script("b"), "balance: round_robin").await;
+    let task = made(&gateway).await;
+    let poison = of_task("GetTask", &task).replace("\"params\":{", "\"params\":{\"historyLength\":7,");
+    for _ in 0..80 {
+        post(gateway.address, "/agent", &poison).await;
+    }
+    assert!(gateway.metric("a2a_gateway_upstream_retries_refused_total").await > 0.0);
+    drop(a);
+    for _ in 0..4 {
+        assert_eq!(made(&gateway).await, "b");
+    }
+    drop(b);
+}
