@@ -25,7 +25,7 @@ use crate::a2a::listing::{self, Listing, MOST_TASKS, Page, read_listing};
 use crate::a2a::{Revealed, TaskId};
 use crate::affinity::Inquiry;
 use crate::authorize::Permit;
-use crate::balance::{Endpoint, Endpoints};
+use crate::balance::{Endpoint, Endpoints, Selected};
 use crate::observe::{Gathering, Outcome, Reason, Record};
 use crate::respond::answered::Answered;
 use crate::respond::{Reject, answer};
@@ -222,9 +222,25 @@ impl Asked<'_> {
         stream::iter(asks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await
     }
 
+    /// A place in the line, like that of every other call.
+    async fn place(&self, endpoint: &Arc<Endpoint>) -> Result<Selected, Reason> {
+        self.fleet.metrics.queued.inc();
+        endpoint
+            .wait()
+            .await
+            .map_err(|error| self.fleet.refused(Reject::from(error).reason))
+    }
+
     async fn ask(&self, url: &Arc<str>, outgoing: Box<Outgoing>) -> Word {
-        let Some(selected) = self.endpoints.owner(url).ok().and_then(Endpoint::enter) else {
+        let Ok(endpoint) = self.endpoints.owner(url) else {
             return Word::Failed;
+        };
+        let selected = match endpoint.enter() {
+            Some(selected) => selected,
+            None => match self.place(endpoint).await {
+                Ok(selected) => selected,
+                Err(_) => return Word::Failed,
+            },
         };
         let Ok(bytes) = self.fleet.ask(self.permit, &selected, outgoing).await else {
             return Word::Failed;

@@ -448,3 +448,36 @@ async fn reads_that_a_caller_breaks_leave_retries_for_others() {
     }
     drop(b);
 }
+
+#[tokio::test]
+async fn a_list_waits_for_a_place_like_every_call() {
+    let (events, chunks) = mpsc::channel(4);
+    let chunks = Mutex::new(Some(chunks));
+    let agent = Agent::start(move |request: &Received| {
+        if request.json()["method"] == "SendStreamingMessage" {
+            return Reply::Stream(chunks.lock().unwrap().take().expect("one stream"));
+        }
+        let page = r#"{"tasks":[],"nextPageToken":"","pageSize":100,"totalSize":0}"#;
+        Reply::Json(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{page}}}"#, request.id()))
+    })
+    .await;
+    let settings = "max_in_flight: 1, queue: { timeout: 30s }";
+    let gateway = Gateway::start(&with_upstream(&config_of(&[agent.address], "", ""), settings)).await;
+    gateway.ready().await;
+    events.send(Some(task_event("1", "t"))).await.unwrap();
+    let request = send("1", "x").replace("SendMessage", "SendStreamingMessage");
+    let stream = open(gateway.address, "POST", "/agent", &[JSON, CREDENTIAL], &request).await;
+    let address = gateway.address;
+    let list = tokio::spawn(async move {
+        let list = r#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}"#;
+        post(address, "/agent", list).await
+    });
+    eventually("the list waits", || async {
+        list.is_finished() || gateway.metric("a2a_gateway_queued_calls_total").await >= 1.0
+    })
+    .await;
+    drop(stream);
+    let list = list.await.unwrap();
+    assert_eq!(list.status, 200, "{}", list.text());
+    assert!(list.json()["result"]["tasks"].is_array(), "{}", list.text());
+}
