@@ -54,7 +54,8 @@ impl Affinity {
         }
 
         // Room first: the newest must not be its own victim, and a thread locks one shard of a table at a time.
-        let [task_room, context_room] = both.map(|it| it.and_then(|it| it.room(&self.store)));
+        let greedy = self.is_greedy(principal).then_some(&**principal);
+        let [task_room, context_room] = both.map(|it| it.and_then(|it| it.room(&self.store, greedy)));
         let learned = {
             let mut task = task.map(|it| it.take_in(now, &self.names, task_room));
             let mut context = context.map(|it| it.take_in(now, &self.names, context_room));
@@ -73,6 +74,15 @@ impl Affinity {
         self.tasks.trim(&self.store);
         self.contexts.trim(&self.store);
         learned
+    }
+}
+
+impl Affinity {
+    /// At capacity, whoever holds more than a tenth of both tables makes room among its own: else one caller who makes tasks
+    /// without end would push out everybody's.
+    fn is_greedy(&self, principal: &str) -> bool {
+        let full = self.tasks.is_full() || self.contexts.is_full();
+        full && self.names.uses(principal) > self.tasks.max() / 5
     }
 }
 
@@ -120,8 +130,8 @@ impl<'a> Revelation<'a> {
         }
     }
 
-    fn room(&self, store: &Store) -> Option<Room<'a>> {
-        (self.finding == Finding::Missing).then(|| self.table.room(store))
+    fn room(&self, store: &Store, greedy: Option<&str>) -> Option<Room<'a>> {
+        (self.finding == Finding::Missing).then(|| self.table.room(store, greedy))
     }
 
     /// Locks the shard and looks again: another call may have been faster.

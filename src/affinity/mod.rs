@@ -2,8 +2,8 @@
 //!
 //! Learns owners from answers, before the bytes that reveal them leave, and tells them to later calls. An owner is never
 //! replaced: what another endpoint says of a known id is a conflict. A terminal state is never undone. Bounded: at
-//! capacity a finished task goes first, then the record longest unseen; the newest is never refused; what was unseen for
-//! `retention` is forgotten. Every question is answered from memory, so neither `task` nor `context` waits for a disk;
+//! capacity a finished task goes first, then the record longest unseen, and of an owner who holds a tenth of all its own;
+//! the newest is never refused; what was unseen for `retention` is forgotten. Every question is answered from memory, so neither `task` nor `context` waits for a disk;
 //! `learn` writes to the journal at most once, and only if something changed.
 //!
 //! With a store that several gateways share, memory is a cache of it: `inquire` fills the cache before a question, `confirm`

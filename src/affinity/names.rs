@@ -55,6 +55,14 @@ impl Names {
         new
     }
 
+    /// How many records have this name, or a few more.
+    pub(super) fn uses(&self, name: &str) -> usize {
+        let set = lock(&self.set);
+        let hash = set.hasher.hash_one(name);
+        let known = set.names.find(hash, |known| **known == *name);
+        known.map_or(0, Arc::strong_count)
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let set = lock(&self.set);
         set.names.allocation_size()

@@ -450,6 +450,23 @@ impl Shard {
         self.remove(head)
     }
 
+    /// The next victim of a queue belongs to this owner.
+    pub(super) fn is_next(&self, queue: Queue, owner: &str) -> bool {
+        let next = self.entry(self.list(queue).head);
+        next.is_some_and(|entry| *entry.principal == *owner)
+    }
+
+    /// Of `count` slots from one on, the entry of this owner that is finished, or unseen for longest.
+    pub(super) fn sample(&self, owner: &str, from: usize, count: usize) -> Option<(u32, Queue)> {
+        let slots = (0_u32..).zip(&self.slots);
+        let sample = slots.clone().skip(from).chain(slots.take(from)).take(count);
+        sample
+            .filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)))
+            .filter(|(_, entry)| *entry.principal == *owner)
+            .min_by_key(|(_, entry)| (entry.queue() == Queue::Live, entry.seen))
+            .map(|(slot, entry)| (slot, entry.queue()))
+    }
+
     /// When the head of a queue was last seen.
     pub(super) fn oldest(&self, queue: Queue) -> Option<u32> {
         self.entry(self.list(queue).head).map(|entry| entry.seen)

@@ -29,6 +29,9 @@ const SHARDS: usize = 64;
 /// Entries visited under one lock by the sweeper and by snapshots, so that no call waits longer than some 50 µs for them.
 const PAGE: usize = 256;
 
+/// Entries of a shard that are looked at for one of a certain owner: of one who holds a tenth of all, six are among them.
+const SAMPLE: usize = 64;
+
 /// No candidate. As a time it is the year 2106.
 const NOBODY: u32 = u32::MAX;
 
@@ -136,13 +139,24 @@ impl Table {
         }
     }
 
-    /// Takes room for one entry more; evicts for it at capacity.
-    pub(super) fn room(&self, store: &Store) -> Room<'_> {
+    /// Takes room for one entry more; evicts for it at capacity, of `greedy` if there is one.
+    pub(super) fn room(&self, store: &Store, greedy: Option<&str>) -> Room<'_> {
         let room = Room(&self.count);
-        if self.count.fetch_add(1, Ordering::Relaxed) >= self.max {
+        if self.count.fetch_add(1, Ordering::Relaxed) >= self.max
+            && !greedy.is_some_and(|greedy| self.evict_of(greedy, store))
+        {
             self.evict(store);
         }
         room
+    }
+
+    /// The next entry evicts another one.
+    pub(super) fn is_full(&self) -> bool {
+        self.count.load(Ordering::Relaxed) >= self.max
+    }
+
+    pub(super) fn max(&self) -> usize {
+        self.max
     }
 
     /// Takes room without evicting, where a lock is held already; `trim` must follow.
@@ -164,17 +178,44 @@ impl Table {
             };
             let mut shard = self.shard(index);
             if let Some(entry) = shard.pop(queue) {
-                self.count.fetch_sub(1, Ordering::Relaxed);
-                let evicted = match queue {
-                    Queue::Finished => &self.evicted_finished,
-                    Queue::Live => &self.evicted_live,
-                };
-                evicted.fetch_add(1, Ordering::Relaxed);
-                store.forget(self.kind, &entry);
+                self.evicted(&entry, queue, store);
                 return true;
             }
         }
         false
+    }
+
+    /// Evicts one entry of this owner: the one that would go anyhow if it is the owner's, else the one of a sample that is
+    /// finished, or unseen for longest.
+    fn evict_of(&self, owner: &str, store: &Store) -> bool {
+        let Some((first, queue)) = self.candidate() else {
+            return false;
+        };
+        if self.shard(first).is_next(queue, owner) {
+            return self.evict(store);
+        }
+        let first = fastrand::usize(..SHARDS);
+        for index in (first..SHARDS).chain(0..first) {
+            let mut shard = self.shard(index);
+            let from = fastrand::usize(..shard.slots().max(1));
+            if let Some((slot, queue)) = shard.sample(owner, from, SAMPLE)
+                && let Some(entry) = shard.remove(slot)
+            {
+                self.evicted(&entry, queue, store);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn evicted(&self, entry: &Entry, queue: Queue, store: &Store) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        let evicted = match queue {
+            Queue::Finished => &self.evicted_finished,
+            Queue::Live => &self.evicted_live,
+        };
+        evicted.fetch_add(1, Ordering::Relaxed);
+        store.forget(self.kind, entry);
     }
 
     fn candidate(&self) -> Option<(usize, Queue)> {
@@ -249,7 +290,7 @@ impl Table {
         let hash = self.hash(agent, id);
         let room = {
             let missing = self.shard(hash.shard).find(hash.key, agent, id).is_none();
-            missing.then(|| self.room(store))
+            missing.then(|| self.room(store, None))
         };
         let mut shard = self.shard(hash.shard);
         let known = shard.find(hash.key, agent, id).and_then(|slot| shard.entry(slot));

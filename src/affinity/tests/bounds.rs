@@ -260,3 +260,37 @@ fn threads_that_meet_keep_the_bound_and_the_count() {
     assert_eq!(owners(&again), held, "the journal has the order of the map");
     assert_eq!(again.stats().evicted_live, 0);
 }
+
+#[test]
+fn a_caller_who_makes_tasks_without_end_pushes_out_nobody_elses() {
+    const MAX: usize = 5_000;
+    const HOSTILE: usize = 200_000;
+    let time = Time::new();
+    let affinity = memory(MAX, &time);
+    let make = |principal: &str, task: &str| {
+        let (endpoint, principal) = (Arc::from(A), Arc::from(principal));
+        let revealed = revealed(Some(task), Some(task), LIVE);
+        affinity.learn("maps", &endpoint, &principal, Generation::V1_0, &revealed)
+    };
+    let others: Vec<String> = (0..MAX / 5).map(|number| format!("others-{number}")).collect();
+    for (number, task) in others.iter().enumerate() {
+        assert_eq!(make(&format!("key:{}", number % 50), task), Learned::New);
+    }
+    for number in 0..HOSTILE {
+        if number % 1000 == 0 {
+            time.advance(1);
+        }
+        assert_eq!(make("key:hostile", &format!("h{number}")), Learned::New);
+    }
+    let lost = others.iter().filter(|task| endpoint_of(&affinity, task).is_none());
+    assert_eq!(
+        lost.count(),
+        0,
+        "older than everything of the hostile caller, and still there"
+    );
+    assert_eq!(
+        (affinity.stats().tasks, affinity.stats().contexts),
+        (MAX as u64, MAX as u64)
+    );
+    assert!(endpoint_of(&affinity, &format!("h{}", HOSTILE - 1)).is_some());
+}
