@@ -282,7 +282,7 @@ security: [ {{ key: [] }} ]
 agents:
   - name: bench
     path: {self.path}
-    upstream: {{ endpoints: [ {{ url: "http://{HOST}:{agent}/" }} ], max_connections: {MANY} }}
+    upstream: {{ endpoints: [ {{ url: "http://{HOST}:{agent}/" }} ], max_connections: {MANY}, max_in_flight: {MANY} }}
     limits: [ {{ per: principal, rate: "100000000/min", burst: 1000000 }} ]
 """)
         return [self.program, "run", "--config", config]
