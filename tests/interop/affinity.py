@@ -341,7 +341,8 @@ def run(binary: Path, folder: Path, kinds: tuple[str, ...] = KINDS) -> tuple[int
         return sum(one.passed for one in runs), len(failures)
 
 
-def main() -> int:
+def alone(part) -> int:
+    """A part of the suite as a program of its own."""
     stop_on_sigterm()
     parser = argparse.ArgumentParser()
     parser.add_argument('--gateway', type=Path, metavar='BINARY', required=True)
@@ -354,7 +355,7 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         folder = args.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='interop-')))
         try:
-            passed, failed = run(args.gateway.resolve(), folder.resolve(), tuple(args.agent or KINDS))
+            passed, failed = part(args.gateway.resolve(), folder.resolve(), tuple(args.agent or KINDS))
         except Failed as error:
             print(f'FAIL {error}')
             passed, failed = 0, 1
@@ -363,4 +364,4 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(alone(run))

@@ -9,28 +9,15 @@ of it; a rate that is used up at one is used up at the other; then Redis is kill
 here is about speed. Standard library only.
 """
 
-import argparse
 import contextlib
 import http.client
 import secrets
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from affinity import KINDS, Caller, Refused, Run, Task, Wrong
-from suite import (
-    AGENTS,
-    CLIENTS,
-    Agent,
-    Credentials,
-    Failed,
-    Gateway,
-    Redis,
-    require_setup,
-    run_client,
-    stop_on_sigterm,
-)
+from affinity import KINDS, Caller, Refused, Run, Task, Wrong, alone
+from suite import AGENTS, CLIENTS, Agent, Credentials, Gateway, Redis, run_client
 
 SECONDS = 30
 # By skill, as in `affinity`: 20 tasks for each agent.
@@ -265,26 +252,5 @@ def run(binary: Path, folder: Path, kinds: tuple[str, ...] = KINDS) -> tuple[int
         return sum(one.passed for one in (*runs, limit)), len(failures)
 
 
-def main() -> int:
-    stop_on_sigterm()
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--gateway', type=Path, metavar='BINARY', required=True)
-    parser.add_argument('--agent', choices=KINDS, action='append', help='only this one; may be repeated')
-    parser.add_argument('--keep', type=Path, help='work in this folder and leave it (logs, configuration)')
-    args = parser.parse_args()
-    if not args.gateway.is_file():
-        parser.error(f'{args.gateway} is not a file')
-    require_setup()
-    with contextlib.ExitStack() as stack:
-        folder = args.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='interop-')))
-        try:
-            passed, failed = run(args.gateway.resolve(), folder.resolve(), tuple(args.agent or KINDS))
-        except Failed as error:
-            print(f'FAIL {error}')
-            passed, failed = 0, 1
-    print(f'{passed} passed, {failed} failed')
-    return 1 if failed else 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(alone(run))

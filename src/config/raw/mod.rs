@@ -198,7 +198,8 @@ pub struct RawState {
     pub sync_interval: Option<Time>,
     /// The Redis or Valkey that the gateways of `store: redis` share.
     pub redis: Option<RawRedis>,
-    /// Most task records kept: finished tasks go first, then the longest unseen. A million
+    /// Most task records kept: finished tasks go first, then the longest unseen; an owner who holds more than a tenth of
+    /// them makes room among its own. A million
     /// needs a few hundred MB of memory.
     pub max_tasks: u32,
     /// A record that was not seen for this long is forgotten. A week outlives any task that waits for a person over a weekend.
