@@ -1,8 +1,9 @@
 //! Taking in what an answer reveals: the only change of a record that a call makes.
 //!
 //! Most answers say what is known. Those take each shard's lock once and write nothing. The others make room first, then
-//! hold the locks of both shards (task before context, always) until the journal has both records, so that whoever finds a
-//! record may rely on it being written.
+//! hold the locks of both shards (task before context, always) until the journal has taken both records. Before any answer
+//! leaves, `confirm` waits for what the journal has taken and not yet written, whoever's it is: an answer that repeats
+//! what another has just revealed leaves no earlier than that one.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use super::names::Names;
 use super::shard::{Entry, Finding, Shared};
 use super::store::Store;
 use super::table::{Claim, Hash, Locked, Room, Table};
-use super::{Affinity, Learned};
+use super::{Affinity, Confirmed, Confirming, Learned};
 use crate::a2a::{ContextId, Generation, Revealed, TaskId};
 
 impl Affinity {
-    /// Records what an answer of `endpoint` to a call of `principal` revealed. On return the answer may leave.
+    /// Records what an answer of `endpoint` to a call of `principal` revealed. To be followed by `confirm`.
     pub fn learn(
         &self,
         agent: &str,
@@ -65,7 +66,7 @@ impl Affinity {
             let both = [task.as_ref(), context.as_ref()];
             let puts = both.map(|it| it.and_then(Taken::put));
             if puts.iter().any(Option::is_some) {
-                self.store.write(puts);
+                self.store.append(puts);
             }
             both.into_iter()
                 .flatten()
@@ -74,6 +75,31 @@ impl Affinity {
         self.tasks.trim(&self.store);
         self.contexts.trim(&self.store);
         learned
+    }
+
+    /// What must be awaited before an answer may leave that reveals these ids, after `learn` has taken them in. `None` if
+    /// nothing needs to be. Dropped early, it loses nothing: what was not written or told is so later.
+    pub fn confirm(self: &Arc<Self>, agent: &str, revealed: &[Revealed]) -> Option<Confirming> {
+        match &self.store {
+            Store::Memory => None,
+            Store::Embedded(journal) => journal.is_uncommitted().then(|| self.commit_in_turn()),
+            Store::Shared(sharing) => self.tell_new(sharing, agent, revealed),
+        }
+    }
+
+    /// Lets the other answers of this turn of the event loop come first: the first that goes on writes the records of all.
+    fn commit_in_turn(self: &Arc<Self>) -> Confirming {
+        let affinity = Arc::clone(self);
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            affinity.commit();
+            Confirmed::Shared
+        })
+    }
+
+    /// Writes down what was learned; on return it survives the end of the process.
+    pub fn commit(&self) {
+        self.store.commit();
     }
 }
 

@@ -4,10 +4,10 @@
 //! replaced: what another endpoint says of a known id is a conflict. A terminal state is never undone. Bounded: at
 //! capacity a finished task goes first, then the record longest unseen, and of an owner who holds a tenth of all its own;
 //! the newest is never refused; what was unseen for `retention` is forgotten. Every question is answered from memory, so neither `task` nor `context` waits for a disk;
-//! `learn` writes to the journal at most once, and only if something changed.
+//! `learn` tells the store only if something changed, and `confirm` awaits that the store has it before it is revealed.
 //!
-//! With a store that several gateways share, memory is a cache of it: `inquire` fills the cache before a question, `confirm`
-//! awaits that a new owner is known to all before it is revealed. Without one, neither costs anything. See `shared`.
+//! With a store that several gateways share, memory is a cache of it: `inquire` fills the cache before a question. See
+//! `shared`.
 //!
 //! What no answer has told yet is reserved by the calls themselves: see `reserve`.
 //!
@@ -214,7 +214,9 @@ impl Affinity {
             return None;
         }
         let owner = self.names.share(owner, || Arc::clone(owner));
-        table.transfer(agent, id, owner, self.now(), &self.store)
+        let before = table.transfer(agent, id, owner, self.now(), &self.store);
+        self.commit();
+        before
     }
 
     pub fn stats(&self) -> Stats {

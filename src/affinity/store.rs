@@ -16,17 +16,25 @@ pub(super) enum Store {
 }
 
 impl Store {
-    /// Writes down what was learned; on return it survives the end of the process.
+    /// Takes what was learned, for the next `commit`.
     ///
     /// Called under the locks of the shards that hold the records, so that changes of a key are written in their order.
-    pub(super) fn write(&self, puts: [Option<Put<'_>>; 2]) {
+    pub(super) fn append(&self, puts: [Option<Put<'_>>; 2]) {
         match self {
             Self::Memory | Self::Shared(_) => {}
-            Self::Embedded(journal) => journal.write(puts),
+            Self::Embedded(journal) => journal.append(puts),
         }
     }
 
-    /// Notes that a record is gone; reaches the store with the next write. A record that comes back after a crash because
+    /// On return, what was appended survives the end of the process. Nothing to do for a store that none waits for here.
+    pub(super) fn commit(&self) {
+        match self {
+            Self::Memory | Self::Shared(_) => {}
+            Self::Embedded(journal) => journal.commit(),
+        }
+    }
+
+    /// Notes that a record is gone; reaches the store with the next commit. A record that comes back after a crash because
     /// its removal was not written is still a true one.
     pub(super) fn forget(&self, kind: Kind, entry: &Entry) {
         match self {

@@ -120,13 +120,13 @@ impl Table {
         (finding, shard.is_foreign(slot, claim))
     }
 
-    /// Gives a record to another owner, and writes it down. Gives what it was.
+    /// Gives a record to another owner; to be followed by a commit. Gives what it was.
     pub(super) fn transfer(&self, agent: &str, id: &str, owner: Arc<str>, now: u32, store: &Store) -> Option<Owner> {
         let hash = self.hash(agent, id);
         let mut shard = self.shard(hash.shard);
         let slot = shard.find(hash.key, agent, id)?;
         let before = shard.transfer(slot, owner, now)?;
-        store.write([shard.entry(slot).map(|entry| entry.put(self.kind)), None]);
+        store.append([shard.entry(slot).map(|entry| entry.put(self.kind)), None]);
         Some(before)
     }
 

@@ -91,6 +91,7 @@ impl Names {
         };
         let principal = &self.principals[number % self.principals.len()];
         let learned = affinity.learn(AGENT, &self.endpoint, principal, Generation::V1_0, &revealed);
+        affinity.commit();
         assert_eq!(learned, Learned::New);
     }
 }

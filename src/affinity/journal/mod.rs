@@ -1,12 +1,12 @@
 //! The embedded store: an append-only journal of task and context records in one folder.
 //!
 //! Why a journal of our own. An answer may leave only when the owner that it reveals is written, so the write stands on
-//! the path of a call. A synced commit of an embedded database takes milliseconds, a batch of them makes answers wait for
-//! each other; one `write` of some 150 bytes into the page cache takes about a microsecond. All questions are answered
-//! from memory, so a store needs to do three things: take a record, give all of them back at start, stay small.
+//! the path of a call. A synced commit of an embedded database takes milliseconds; a `write` of some hundred bytes into the
+//! page cache takes microseconds, and one serves all answers of a turn of the event loop (group commit). All questions are
+//! answered from memory, so a store needs to do three things: take a record, give all of them back at start, stay small.
 //!
-//! What is promised. Once `write` returns, the record survives the end of the process, `kill -9` included: the kernel has
-//! it. A sync in the background bounds what a power loss can take to `sync_interval`. The folder opens after a crash at
+//! What is promised. Once `commit` returns, what was appended before survives the end of the process, `kill -9` included:
+//! the kernel has it. A sync in the background bounds what a power loss can take to `sync_interval`. The folder opens after a crash at
 //! any moment, in the middle of any write, rotation or compaction.
 //!
 //! How. Changes are appended to the newest segment, `tasks-<n>.log`, each as a frame with its checksum; a record is
@@ -48,7 +48,7 @@ use self::record::{Kind, Put, Record};
 use self::volume::Volume;
 use super::lock;
 
-/// Removals are written on their own when this much of them waits.
+/// What waits is written when it is this much, asked for or not.
 const WAITING: usize = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +106,8 @@ pub(super) struct Journal {
     closed_bytes: AtomicU64,
     write_errors: AtomicU64,
     degraded: AtomicBool,
+    /// Records wait in the buffer. Set and cleared under the writer's lock.
+    uncommitted: AtomicBool,
     _lock: FolderLock,
 }
 
@@ -125,7 +127,7 @@ struct Writer {
     salt: u32,
     /// End of the last whole frame. A write that fails leaves it, so the next one overwrites what it left.
     length: u64,
-    /// Frames for the next write: removals and marks, then what it is made for.
+    /// Frames for the next write.
     buffer: Vec<u8>,
     /// Something was written since the last sync began.
     unsynced: bool,
@@ -134,23 +136,32 @@ struct Writer {
 }
 
 impl Journal {
-    /// One `write`; on return the records survive the process. A failure is counted, and made up for later.
-    pub(super) fn write(&self, puts: [Option<Put<'_>>; 2]) {
+    /// Takes records, for the next `commit`, or the next sync.
+    pub(super) fn append(&self, puts: [Option<Put<'_>>; 2]) {
         let mut writer = lock(&self.writer);
         for put in puts.into_iter().flatten() {
             writer.push(&Record::Put(put));
         }
-        writer.unsynced = true;
-        self.flush(&mut writer);
+        self.uncommitted.store(true, Ordering::Release);
+        self.wait(&mut writer);
     }
 
-    /// Written with the next write, or by the next sync.
+    /// A removal, which nobody waits for.
     pub(super) fn forget(&self, kind: Kind, agent: &str, id: &str) {
         let mut writer = lock(&self.writer);
         writer.push(&Record::Forget { kind, agent, id });
-        writer.unsynced = true;
-        if writer.buffer.len() >= WAITING {
-            self.flush(&mut writer);
+        self.wait(&mut writer);
+    }
+
+    /// Records were appended that no `commit` has written.
+    pub(super) fn is_uncommitted(&self) -> bool {
+        self.uncommitted.load(Ordering::Acquire)
+    }
+
+    /// On return the records appended before survive the process. A failure is counted, and made up for later.
+    pub(super) fn commit(&self) {
+        if self.is_uncommitted() {
+            self.flush(&mut lock(&self.writer));
         }
     }
 
@@ -204,6 +215,13 @@ impl Journal {
         self.degraded.load(Ordering::Relaxed)
     }
 
+    fn wait(&self, writer: &mut Writer) {
+        writer.unsynced = true;
+        if writer.buffer.len() >= WAITING {
+            self.flush(writer);
+        }
+    }
+
     fn flush(&self, writer: &mut Writer) {
         if writer.buffer.is_empty() {
             return;
@@ -217,6 +235,7 @@ impl Journal {
             }
         }
         writer.buffer.clear();
+        self.uncommitted.store(false, Ordering::Release);
     }
 
     fn failed(&self, writer: &mut Writer, error: &io::Error) {

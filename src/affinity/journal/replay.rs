@@ -87,6 +87,7 @@ pub(in crate::affinity) fn open(
         write_errors: AtomicU64::new(0),
         // Until the damaged files are replaced the next start would stumble over them.
         degraded: AtomicBool::new(rewrite),
+        uncommitted: AtomicBool::new(false),
         _lock: lock,
     };
     if let Some(&base) = listing.snapshots.last()

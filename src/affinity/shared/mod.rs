@@ -76,7 +76,7 @@ pub enum Knowledge {
 /// What became of new owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confirmed {
-    /// Every gateway finds them.
+    /// They are in the store.
     Shared,
     /// The store is away; they are told to it when it is back.
     Later,
@@ -295,11 +295,13 @@ impl Affinity {
         knowledge
     }
 
-    /// What must be awaited before an answer may leave that reveals these ids, after `learn` has taken them in. `None` if
-    /// every gateway finds them, or none can be told at this moment. Dropped early, it loses nothing: what was
-    /// not told is told later.
-    pub fn confirm(self: &Arc<Self>, agent: &str, revealed: &[Revealed]) -> Option<Confirming> {
-        let sharing = self.store.sharing()?;
+    /// `None` if every gateway finds these ids, or none can be told at this moment.
+    pub(super) fn tell_new(
+        self: &Arc<Self>,
+        sharing: &Sharing,
+        agent: &str,
+        revealed: &[Revealed],
+    ) -> Option<Confirming> {
         let tasks = revealed.iter().filter_map(|one| one.task.as_ref());
         let tasks = tasks.map(|id| (Kind::Task, id.as_str()));
         let contexts = revealed.iter().filter_map(|one| one.context.as_ref());

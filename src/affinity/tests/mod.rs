@@ -1,6 +1,7 @@
 //! Support for the tests of this stage: a clock that is set, a disk that fails on demand, a view of everything held.
 
 mod bounds;
+mod commit;
 mod damage;
 mod faults;
 mod kill;
@@ -159,14 +160,17 @@ fn revealed(task: Option<&str>, context: Option<&str>, state: Option<TaskState>)
     }
 }
 
+/// Learns, and writes it down.
 fn learn(affinity: &Affinity, endpoint: &str, task: &str, state: Option<TaskState>) -> Learned {
-    affinity.learn(
+    let learned = affinity.learn(
         "maps",
         &Arc::from(endpoint),
         &Arc::from("key:ann"),
         Generation::V1_0,
         &revealed(Some(task), None, state),
-    )
+    );
+    affinity.commit();
+    learned
 }
 
 /// Whoever can be asked for an owner.

@@ -118,6 +118,7 @@ proptest! {
                             state,
                         ),
                     );
+                    affinity.commit();
                 }
                 Act::Ask(task) => {
                     affinity.task("agent0", &TaskId::new(&format!("t{task}")));

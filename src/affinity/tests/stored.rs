@@ -63,7 +63,12 @@ impl Stored {
                 assert_eq!(runtime.block_on(confirming), Confirmed::Shared);
             }
             (Some(_), None) => assert_ne!(learned, Learned::New, "what is new is told"),
-            (None, confirming) => assert!(confirming.is_none(), "nobody is waited for"),
+            (None, Some(confirming)) => {
+                assert!(self.affinity.store.journal().is_some(), "memory waits for nothing");
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                assert_eq!(runtime.block_on(confirming), Confirmed::Shared);
+            }
+            (None, None) => {}
         }
         learned
     }
