@@ -63,6 +63,12 @@ pub(super) fn change(agents: &[Arc<Agent>], parts: &request::Parts) -> Response<
     let Some(endpoint) = agent.endpoints.all().iter().find(|endpoint| *endpoint.url == *url) else {
         return error(StatusCode::NOT_FOUND, "the agent has no endpoint with this URL");
     };
+    if endpoint.leaves().is_some() {
+        return error(
+            StatusCode::CONFLICT,
+            "the configuration has this endpoint no more: it drains until its time is over",
+        );
+    }
     endpoint.drain(draining);
     tracing::info!(
         agent = &*agent.metrics.name,
@@ -90,6 +96,7 @@ fn shown(endpoint: &Endpoint) -> Value {
         "reachable": state.reachable,
         "ejected_for_seconds": state.ejected.map(|left| left.as_secs_f64()),
         "draining": state.draining,
+        "removed_for_seconds": state.leaves.map(|left| left.as_secs_f64()),
         "in_flight": endpoint.in_flight(),
         "queued": endpoint.waiting(),
     })
@@ -98,10 +105,12 @@ fn shown(endpoint: &Endpoint) -> Value {
 /// Counts endpoints by state, for a scrape.
 pub fn measure(agents: &[Arc<Agent>]) {
     for agent in agents {
-        let mut counts = [0_i64; 4];
+        let mut counts = [0_i64; 5];
         for endpoint in agent.endpoints.all() {
             let state = endpoint.state();
-            let at = if state.draining {
+            let at = if state.leaves.is_some() {
+                4
+            } else if state.draining {
                 1
             } else if !state.healthy {
                 2

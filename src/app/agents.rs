@@ -11,11 +11,12 @@ use rustls_pki_types::ServerName;
 use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
+use super::leaving;
 use crate::a2a::card::{OriginCard, Publication, SchemeForm};
 use crate::a2a::security::{SchemeName, Security};
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
-use crate::balance::Endpoints;
+use crate::balance::{Endpoint, Endpoints};
 use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService};
 use crate::config::{self, AgentRoute, Config, Policy, Problem};
 use crate::drain::Drain;
@@ -107,7 +108,14 @@ pub fn build(
                 retry_budget,
                 ..
             } = &config.upstream;
-            let endpoints = Endpoints::build(endpoints, balancing, *retry_budget, &metrics)
+            let endpoints = match before {
+                Some(before) => {
+                    let known = &before.agent.endpoints;
+                    known.next(endpoints, balancing, *retry_budget, parts.config.drain)
+                }
+                None => Endpoints::build(endpoints, balancing, *retry_budget, &metrics),
+            };
+            let endpoints = endpoints
                 .map_err(|error| vec![Problem::new(format!("{upstream_key}.endpoints"), error.to_string())])?;
             if let Some(before) = before {
                 keep_drains(before, &endpoints);
@@ -203,10 +211,10 @@ pub fn build(
 
 /// What an operator has said of an endpoint, other than its configuration did, holds until the process ends.
 fn keep_drains(before: &Running, endpoints: &Endpoints) {
-    let known = before.agent.endpoints.all().iter();
+    let known = before.agent.endpoints.configured().iter();
     for (known, configured) in known.zip(&before.section.upstream.endpoints) {
         let draining = known.state().draining;
-        let same = endpoints.all().iter().find(|endpoint| endpoint.url == known.url);
+        let same = endpoints.configured().iter().find(|endpoint| endpoint.url == known.url);
         if let Some(same) = same.filter(|_| draining != configured.drain) {
             same.drain(draining);
         }
@@ -275,10 +283,12 @@ impl Built {
         }
         let upstream_jobs = upstream_jobs.unwrap_or_else(|| {
             let (scope, jobs) = drain.scope();
-            agent.upstream.start(&scope);
-            for probe in probes(&section, &agent) {
-                scope.service(probe.run());
+            for endpoint in agent.endpoints.configured() {
+                attend(&section, &agent, endpoint, &scope);
             }
+            leaving::see_off(&agent, &scope, |endpoint, scope| {
+                attend(&section, &agent, endpoint, scope)
+            });
             Arc::new(jobs)
         });
         let limiter_jobs = limiter_jobs.unwrap_or_else(|| {
@@ -393,25 +403,36 @@ impl card::Keeper for Target {
     }
 }
 
-/// The services that ask endpoints by themselves, where anything is to be asked.
-fn probes(config: &config::Agent, agent: &Agent) -> Vec<Probe> {
+/// The services that work for one endpoint.
+fn attend(config: &config::Agent, agent: &Agent, endpoint: &Arc<Endpoint>, scope: &Drain) {
+    agent.upstream.start(endpoint, scope);
+    if let Some(probe) = probe(config, agent, endpoint) {
+        scope.service(probe.run());
+    }
+}
+
+/// What asks an endpoint by itself, where anything is to be asked.
+fn probe(config: &config::Agent, agent: &Agent, endpoint: &Arc<Endpoint>) -> Option<Probe> {
     let health = &config.upstream.balancing.health;
     if health.is_none() && !agent.endpoints.is_passive() {
-        return Vec::new();
+        return None;
     }
     let path = health.as_ref().and_then(|health| health.path.as_deref());
-    let urls = |endpoint: &config::Endpoint| match path {
+    let urls = match path {
         Some(path) => vec![at_root(&endpoint.url, path)],
-        None => card::places(std::slice::from_ref(endpoint), None)
-            .into_iter()
-            .flat_map(|place| place.urls)
-            .collect(),
+        None => {
+            let own = config::Endpoint {
+                url: endpoint.url.to_string(),
+                drain: false,
+            };
+            let places = card::places(&[own], None).into_iter();
+            places.flat_map(|place| place.urls).collect()
+        }
     };
-    let all = agent.endpoints.all().iter().zip(&config.upstream.endpoints);
-    all.map(|(endpoint, configured)| Probe {
+    Some(Probe {
         upstream: agent.upstream.clone(),
         endpoint: endpoint.clone(),
-        urls: urls(configured),
+        urls,
         health: health.clone(),
         options: fetch::Options {
             headers: http::HeaderMap::new(),
@@ -422,7 +443,6 @@ fn probes(config: &config::Agent, agent: &Agent) -> Vec<Probe> {
                 .and_then(|name| tls::client::server_name(&config.upstream.tls, name).ok()),
         },
     })
-    .collect()
 }
 
 /// A path of the server that an endpoint is at.

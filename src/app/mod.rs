@@ -5,6 +5,7 @@
 mod agents;
 mod assemble;
 mod examine;
+mod leaving;
 mod listen;
 mod reload;
 mod site;

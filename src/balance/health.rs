@@ -1,7 +1,7 @@
 //! How the endpoints of an agent stand: what takes new work, what is asked about its tasks, and how large its share is.
 //!
 //! An endpoint may be drained by operators, unhealthy by the gateway's own checks, ejected by failed calls, or dead: no
-//! connection can be made. None of it moves a task. Calls of tasks go to their endpoint however it stands; while it is
+//! connection can be made; or it leaves, because the configuration has it no more. None of it moves a task. Calls of tasks go to their endpoint however it stands; while it is
 //! ejected or dead one a second does, to find out, and the others are told to come back.
 //!
 //! What each call reads are atomics; the ledger behind them is locked when something fails or changes, never across an
@@ -56,6 +56,8 @@ pub struct State {
     /// For how long still.
     pub ejected: Option<Duration>,
     pub reachable: bool,
+    /// Draining because the configuration has it no more, and for how long still.
+    pub leaves: Option<Duration>,
 }
 
 impl State {
@@ -68,6 +70,8 @@ impl State {
 #[derive(Debug)]
 pub struct Watch {
     marks: Box<[Mark]>,
+    /// How many of them may take new work; the others leave.
+    configured: usize,
     ledger: Mutex<Vec<Account>>,
     ejection: Option<Ejection>,
     healthy_after: u32,
@@ -105,16 +109,24 @@ struct Account {
 }
 
 impl Watch {
-    pub fn new(config: &Balancing, endpoints: &[Endpoint], metrics: &Arc<AgentMetrics>) -> Self {
+    pub fn new(
+        config: &Balancing,
+        endpoints: &[Endpoint],
+        leaving: &[(Endpoint, Duration)],
+        metrics: &Arc<AgentMetrics>,
+    ) -> Self {
         let several = endpoints.len() > 1;
         let mark = |endpoint: &Endpoint| Mark {
             name: shown_url(&endpoint.url),
             flags: AtomicU8::new(if endpoint.drain { DRAINING } else { 0 }),
             ..Mark::default()
         };
+        let leaving = leaving.iter().map(|(endpoint, _)| endpoint);
+        let marks: Box<[Mark]> = endpoints.iter().chain(leaving).map(mark).collect();
         Self {
-            marks: endpoints.iter().map(mark).collect(),
-            ledger: Mutex::new(endpoints.iter().map(|_| Account::default()).collect()),
+            ledger: Mutex::new(marks.iter().map(|_| Account::default()).collect()),
+            marks,
+            configured: endpoints.len(),
             // Where there is no other endpoint, being out helps nobody.
             ejection: config.ejection.clone().filter(|_| several),
             healthy_after: config.health.as_ref().map_or(1, |health| health.healthy_after),
@@ -129,9 +141,10 @@ impl Watch {
         self.ejection.is_some()
     }
 
-    /// Nothing is out of the ordinary with any endpoint.
+    /// Nothing is out of the ordinary with any endpoint that may take new work.
     pub fn is_calm(&self) -> bool {
-        self.marks.iter().all(|mark| mark.flags.load(Ordering::Relaxed) == 0)
+        let mut configured = self.marks.iter().take(self.configured);
+        configured.all(|mark| mark.flags.load(Ordering::Relaxed) == 0)
     }
 
     /// May be given new work.
@@ -316,10 +329,11 @@ impl Watch {
         let flags = self.flags(at, now);
         let until = self.marks.get(at).map_or(0, |mark| mark.until.load(Ordering::Relaxed));
         State {
-            draining: flags & DRAINING != 0,
+            draining: flags & DRAINING != 0 || at >= self.configured,
             healthy: flags & UNHEALTHY == 0,
             ejected: (flags & EJECTED != 0).then(|| Duration::from_millis(until).saturating_sub(now)),
             reachable: flags & (DEAD | UNREACHABLE) == 0,
+            leaves: None,
         }
     }
 
@@ -355,13 +369,15 @@ impl Watch {
 
     /// The ledger is locked: no two endpoints can both be the last that may go.
     fn eject(&self, at: usize, mark: &Mark, account: &mut Account, dead: bool, config: &Ejection, now: Duration) {
-        let others = self.marks.iter().enumerate().filter(|(other, mark)| {
+        let configured = self.marks.iter().take(self.configured).enumerate();
+        let others = configured.filter(|(other, mark)| {
             *other != at
                 && mark.flags.load(Ordering::Relaxed) & EJECTED != 0
                 && millis(now) < mark.until.load(Ordering::Relaxed)
         });
-        let most = (self.marks.len() * usize::try_from(config.most).unwrap_or(100) / 100).max(1);
-        let allowed = others.count() < most;
+        let most = (self.configured * usize::try_from(config.most).unwrap_or(100) / 100).max(1);
+        // One that leaves is no loss to new work.
+        let allowed = at >= self.configured || others.count() < most;
         account.run.clear();
         let gained = if allowed { EJECTED } else { 0 } | if dead { DEAD } else { 0 };
         if gained == 0 {

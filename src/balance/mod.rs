@@ -9,9 +9,11 @@ mod choice;
 mod ejection;
 mod health;
 mod queue;
+mod succession;
 #[cfg(test)]
 pub mod tests;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,18 +37,24 @@ pub struct Endpoint {
     pub uri: http::Uri,
     /// The `Host` of requests to it.
     pub host: http::HeaderValue,
-    /// The place in the configured list.
+    /// The place in the list: first what is configured, in the order of the configuration.
     pub index: usize,
     /// What its draws in a hash begin with.
     seed: u64,
     slots: Slots,
     watch: Arc<Watch>,
     since: Instant,
+    /// When it goes, after `since`, if the configuration has it no more.
+    leaves: Option<Duration>,
 }
 
 #[derive(Debug)]
 pub struct Endpoints {
+    /// Those of the configuration, then those that leave, the first to go last.
     list: Vec<Arc<Endpoint>>,
+    configured: usize,
+    /// How many of the list have not gone.
+    present: AtomicUsize,
     choice: Choice,
     watch: Arc<Watch>,
     panic_threshold: usize,
@@ -139,7 +147,11 @@ impl Endpoint {
     }
 
     pub fn state(&self) -> State {
-        self.watch.state(self.index, self.since.elapsed())
+        let now = self.since.elapsed();
+        State {
+            leaves: self.leaves.map(|leaves| leaves.saturating_sub(now)),
+            ..self.watch.state(self.index, now)
+        }
     }
 }
 
@@ -152,12 +164,25 @@ impl Endpoints {
         retry_budget: u32,
         metrics: &Arc<AgentMetrics>,
     ) -> Result<Self, http::uri::InvalidUri> {
-        let watch = Arc::new(Watch::new(config, endpoints, metrics));
-        let since = Instant::now();
-        let list = endpoints
-            .iter()
+        Self::with(endpoints, &[], Instant::now(), config, retry_budget, metrics)
+    }
+
+    /// `leaving` is what the configuration has no more, each with its time, the first to go last.
+    fn with(
+        endpoints: &[config::Endpoint],
+        leaving: &[(config::Endpoint, Duration)],
+        since: Instant,
+        config: &config::Balancing,
+        retry_budget: u32,
+        metrics: &Arc<AgentMetrics>,
+    ) -> Result<Self, http::uri::InvalidUri> {
+        let watch = Arc::new(Watch::new(config, endpoints, leaving, metrics));
+        let configured = endpoints.iter().map(|endpoint| (endpoint, None));
+        let leaving = leaving.iter().map(|(endpoint, leaves)| (endpoint, Some(*leaves)));
+        let list = configured
+            .chain(leaving)
             .enumerate()
-            .map(|(index, endpoint)| {
+            .map(|(index, (endpoint, leaves))| {
                 let uri: http::Uri = endpoint.url.parse()?;
                 let host = uri.authority().map_or("", |authority| authority.as_str());
                 Ok(Arc::new(Endpoint {
@@ -169,11 +194,14 @@ impl Endpoints {
                     slots: Slots::new(config),
                     watch: watch.clone(),
                     since,
+                    leaves,
                 }))
             })
             .collect::<Result<Vec<_>, http::uri::InvalidUri>>()?;
-        let choice = Choice::new(config.balance, list.len());
+        let choice = Choice::new(config.balance, endpoints.len());
         Ok(Self {
+            configured: endpoints.len(),
+            present: AtomicUsize::new(list.len()),
             list,
             choice,
             watch,
@@ -184,8 +212,20 @@ impl Endpoints {
         })
     }
 
+    /// All that tasks may live at: what is configured, and what leaves.
     pub fn all(&self) -> &[Arc<Endpoint>] {
-        &self.list
+        let present = self.present.load(Ordering::Relaxed);
+        self.list.get(..present).unwrap_or(&self.list)
+    }
+
+    /// All that new work may go to.
+    pub fn configured(&self) -> &[Arc<Endpoint>] {
+        self.list.get(..self.configured).unwrap_or(&self.list)
+    }
+
+    /// What the configuration has no more, the first to go last.
+    pub fn leaving(&self) -> &[Arc<Endpoint>] {
+        self.all().get(self.configured..).unwrap_or_default()
     }
 
     /// Calls are watched for failures.
@@ -195,7 +235,7 @@ impl Endpoints {
 
     /// The endpoint that owns the task or context of a call.
     pub fn owner(&self, url: &str) -> Result<&Arc<Endpoint>, Error> {
-        let found = self.list.iter().find(|endpoint| &*endpoint.url == url);
+        let found = self.all().iter().find(|endpoint| &*endpoint.url == url);
         let owner = found.ok_or(Error::OwnerGone)?;
         let admitted = self.watch.admits(owner.index, || self.since.elapsed());
         admitted.then_some(owner).ok_or(Error::OwnerAway)
@@ -204,7 +244,7 @@ impl Endpoints {
     /// An endpoint for new work, none of `tried`.
     pub fn choose(&self, ask: Ask<'_>, tried: &[usize]) -> Result<&Arc<Endpoint>, Error> {
         if self.watch.is_calm() {
-            if let ([only], []) = (self.list.as_slice(), tried) {
+            if let ([only], []) = (self.configured(), tried) {
                 return Ok(only);
             }
             return self.among(ask, tried, |_| true, |_| None).ok_or(Error::NoneLeft);
@@ -214,7 +254,7 @@ impl Endpoints {
 
     /// The same while endpoints stand differently.
     fn choose_at(&self, ask: Ask<'_>, tried: &[usize], now: Duration) -> Result<&Arc<Endpoint>, Error> {
-        let all = || self.list.iter().map(|endpoint| endpoint.index);
+        let all = || self.configured().iter().map(|endpoint| endpoint.index);
         let open = all().filter(|at| !self.watch.is_draining(*at)).count();
         if open == 0 {
             return Err(Error::Drained);
@@ -249,11 +289,11 @@ impl Endpoints {
         let untried = |endpoint: &Endpoint| !tried.contains(&endpoint.index) && may(endpoint);
         let roomy = |endpoint: &Endpoint| endpoint.slots.has_room() && untried(endpoint);
         if !self.choice.is_bound(ask)
-            && let Some(chosen) = self.choice.among(&self.list, ask, roomy, &share)
+            && let Some(chosen) = self.choice.among(self.configured(), ask, roomy, &share)
         {
             return Some(chosen);
         }
-        self.choice.among(&self.list, ask, untried, &share)
+        self.choice.among(self.configured(), ask, untried, &share)
     }
 }
 

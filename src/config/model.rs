@@ -26,7 +26,7 @@ pub struct Config {
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub agents: Vec<Agent>,
     pub log: Log,
-    /// How long streams and calls may go on after SIGTERM.
+    /// How long streams and calls may go on after SIGTERM, and tasks of an endpoint that was removed.
     pub drain: Duration,
     /// Worker threads; `None` is one per core.
     pub workers: Option<usize>,

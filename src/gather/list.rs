@@ -5,7 +5,7 @@
 //! A page that meets a bound (`ROUNDS`, the time, the bytes) is shorter than asked for, perhaps empty, and has a token: the
 //! next call goes on where it stopped.
 //!
-//! An endpoint that does not answer fails the call, unless `upstream.list.partial` is set: then it is left out, counted in
+//! An endpoint that does not answer fails the call, unless `upstream.list.partial` is set or it leaves: then it is left out, counted in
 //! the answer's `A2A-Gateway-Partial`, and asked again for the next page. A walk on which only such endpoints are left ends.
 
 use std::sync::Arc;
@@ -282,7 +282,8 @@ impl Asked<'_> {
         is_new: bool,
     ) -> Result<Option<Gathered>, Reject> {
         let of_caller = is_first && is_new && answers.iter().all(|(_, answered)| matches!(answered, Word::Error(..)));
-        let mut failed = false;
+        // One that leaves may be down for good, which is why it was removed: it fails no list.
+        let (mut failed, mut needed) = (false, false);
         for (index, answered) in answers {
             let Some(source) = sources.get_mut(index) else { continue };
             match answered {
@@ -305,14 +306,18 @@ impl Asked<'_> {
                     let agent = &*self.fleet.metrics.name;
                     let endpoint = &*source.endpoint;
                     tracing::warn!(agent, endpoint, code, "an endpoint answered a list with an error");
-                    (source.failed, failed) = (true, true);
+                    source.failed = true;
                 }
                 Word::Late if !is_first => {}
-                Word::Late | Word::Failed => (source.failed, failed) = (true, true),
+                Word::Late | Word::Failed => source.failed = true,
+            }
+            if source.failed {
+                failed = true;
+                needed |= self.endpoints.is_configured(&source.endpoint);
             }
         }
         let nobody = sources.iter().all(|source| source.failed);
-        if failed && (!self.partial || nobody) {
+        if failed && (nobody || (needed && !self.partial)) {
             return Err(Reject::new(Reason::EndpointUnavailable));
         }
         Ok(None)

@@ -98,11 +98,11 @@ impl Probes {
             Joined::Leads(tell, result) => {
                 let mut outgoing = Box::new(outgoing.clone());
                 outgoing.body = jsonrpc::write_get(call.generation, &call.id, &key.task, key.tenant.as_deref());
-                let all = endpoints.all().iter();
-                let selected: Vec<_> = all
+                let all = endpoints.all();
+                let selected: Vec<_> = (all.iter())
                     .filter_map(|endpoint| endpoints.owner(&endpoint.url).ok()?.enter())
                     .collect();
-                let everybody = selected.len() == endpoints.all().len();
+                let everybody = selected.len() == all.len();
                 let probe = Probe {
                     fleet,
                     permit,

@@ -112,7 +112,7 @@ pub const HELP: &[(&str, &str)] = &[
     ),
     (
         ENDPOINTS,
-        "Endpoints by state: `open` for new work, `draining`, `unhealthy` by checks, `ejected` after failed calls or unreachable.",
+        "Endpoints by state: `open` for new work, `draining`, `unhealthy` by checks, `ejected` after failed calls or unreachable, `removed` by a reload and not gone yet.",
     ),
     (EJECTIONS, "Endpoints ejected after failed calls."),
     (HEALTH_CHECKS, "Health checks of endpoints, by result."),
@@ -347,7 +347,7 @@ impl Metrics {
 }
 
 /// As `balance` counts endpoints.
-const ENDPOINT_STATES: [&str; 4] = ["open", "draining", "unhealthy", "ejected"];
+const ENDPOINT_STATES: [&str; 5] = ["open", "draining", "unhealthy", "ejected", "removed"];
 const OPERATIONS: usize = Operation::ALL.len() + 1;
 const OUTCOMES: usize = 7 + Reason::ALL.len();
 
@@ -363,8 +363,8 @@ pub struct AgentMetrics {
     pub upstream_connections: IntCounter,
     pub upstream_retries: IntCounter,
     pub retries_refused: IntCounter,
-    /// Open, draining, unhealthy, ejected.
-    pub endpoints: [IntGauge; 4],
+    /// Open, draining, unhealthy, ejected, removed.
+    pub endpoints: [IntGauge; 5],
     pub ejections: IntCounter,
     pub checks_good: IntCounter,
     pub checks_bad: IntCounter,

@@ -69,10 +69,12 @@ impl Pipeline {
                 (Way::Reserved(held), _, _) if reject.reason == Reason::UpstreamBusy && held.is_shared() => {
                     return Err(reject);
                 }
-                (Way::Free | Way::Reserved(_), Some(unsent), _) if tried.len() < agent.endpoints.all().len() => unsent,
+                (Way::Free | Way::Reserved(_), Some(unsent), _) if tried.len() < agent.endpoints.configured().len() => {
+                    unsent
+                }
                 (Way::Owned(_) | Way::Free, None, Some(again)) if broke => {
                     repeatable = false;
-                    if tried.len() >= agent.endpoints.all().len() {
+                    if tried.len() >= agent.endpoints.configured().len() {
                         tried.clear();
                     }
                     again

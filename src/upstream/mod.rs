@@ -248,11 +248,18 @@ impl Upstream {
         self.connector.fetcher()
     }
 
-    /// Drops connections that idled too long.
-    pub fn start(&self, drain: &Drain) {
-        for pool in &self.pools {
+    /// Drops connections to the endpoint that idled too long, or that are to where it is no more.
+    pub fn start(&self, endpoint: &Endpoint, drain: &Drain) {
+        if let Some(pool) = self.pools.get(endpoint.index) {
             drain.service(pool.clone().sweep());
             drain.service(pool.clone().follow());
+        }
+    }
+
+    /// No call of the endpoint begins any more; those under way go on.
+    pub fn close(&self, endpoint: &Endpoint) {
+        if let Some(pool) = self.pools.get(endpoint.index) {
+            pool.close();
         }
     }
 

@@ -5,6 +5,7 @@ mod choice;
 mod ejection;
 mod health;
 mod queue;
+mod succession;
 
 use super::*;
 use crate::config::{Balance, Balancing, Ejection, HashOn, Health};

@@ -52,7 +52,8 @@ pub struct Raw {
     pub rate_limits: List<RawRateLimit>,
     /// What is logged and how.
     pub log: RawLog,
-    /// How long calls and streams may go on after SIGTERM. 25 s stays below the usual 30 s after which orchestrators kill.
+    /// How long calls and streams may go on after SIGTERM, and how long the tasks of an endpoint that a reload removes are
+    /// followed. 25 s stays below the usual 30 s after which orchestrators kill.
     pub drain: Time,
     /// Worker threads. One per core by default.
     #[schemars(range(min = 1, max = 1024))]

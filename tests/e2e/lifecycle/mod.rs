@@ -7,6 +7,7 @@ mod examples;
 mod program;
 mod reload;
 mod reload_agents;
+mod reload_endpoints;
 mod reload_listeners;
 mod reload_refused;
 mod reload_streams;

@@ -256,21 +256,22 @@ async fn a_scheme_that_comes_puts_an_agent_in_service_that_needs_it() {
 }
 
 #[tokio::test]
-async fn a_removed_endpoint_gets_nothing_new_and_its_tasks_have_no_owner() {
+async fn without_a_drain_the_tasks_of_a_removed_endpoint_have_no_owner_at_once() {
     let (one, other) = (
         Agent::start(agent::tasks(|| "first".to_owned())).await,
         Agent::start(agent::tasks(|| "second".to_owned())).await,
     );
-    let desk = Desk::of(&yaml(&[("a", &[one.address], "")], "")).await;
+    let of = |endpoints: &[SocketAddr]| yaml(&[("a", endpoints, "")], "drain: 0s");
+    let desk = Desk::of(&of(&[one.address])).await;
     assert_eq!(desk.status("/a").await, 200);
-    desk.apply(&yaml(&[("a", &[other.address], "")], "")).await;
+    desk.apply(&of(&[other.address])).await;
     desk.answers("/a").await;
     let get = post(desk.gateway.address, "/a", &of_task("GetTask", "first")).await;
     assert_eq!((get.status, get.code()), (503, -31503), "{}", get.text());
     let get = post(desk.gateway.address, "/a", &of_task("GetTask", "second")).await;
     assert_eq!(get.status, 200, "{}", get.text());
     assert_eq!(one.received().len(), 1);
-    desk.apply(&yaml(&[("a", &[one.address, other.address], "")], "")).await;
+    desk.apply(&of(&[one.address, other.address])).await;
     let get = post(desk.gateway.address, "/a", &of_task("GetTask", "first")).await;
     assert_eq!(get.status, 200, "records outlive configurations: {}", get.text());
 }
@@ -278,7 +279,7 @@ async fn a_removed_endpoint_gets_nothing_new_and_its_tasks_have_no_owner() {
 #[tokio::test]
 async fn jobs_of_replaced_agents_end() {
     let (a, b) = (tasks().await, tasks().await);
-    let at = |address: SocketAddr, more: &str| yaml(&[("a", &[address], more)], "");
+    let at = |address: SocketAddr, more: &str| yaml(&[("a", &[address], more)], "drain: 100ms");
     let desk = Desk::of(&at(a.address, "")).await;
     // A question of the test may be one of them.
     let before = desk.gateway.services();
@@ -331,5 +332,9 @@ async fn an_operators_drain_outlives_a_reload() {
     set("undrain", b.address).await;
     desk.apply(&of_file.replace(&format!(", {{ url: \"http://{}/\" }}", c.address), ""))
         .await;
-    assert_eq!(draining().await, [false, false], "the operator spoke last");
+    assert_eq!(
+        draining().await,
+        [false, false, true],
+        "the operator spoke last; what is removed drains"
+    );
 }
