@@ -62,6 +62,8 @@ pub struct Built {
     /// What is trusted and shown from then on towards the agent that stays.
     renewal: Option<Renewal>,
     same: bool,
+    /// The endpoints that those of the agent follow.
+    follows: Option<Arc<Endpoints>>,
     upstream_jobs: Option<Arc<DropGuard>>,
     limiter_jobs: Option<Arc<DropGuard>>,
     card: CardJob,
@@ -117,9 +119,6 @@ pub fn build(
             };
             let endpoints = endpoints
                 .map_err(|error| vec![Problem::new(format!("{upstream_key}.endpoints"), error.to_string())])?;
-            if let Some(before) = before {
-                keep_drains(before, &endpoints);
-            }
             let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, parts.drain, &metrics)
                 .map_err(|found| problems.extend(found));
             (Arc::new(endpoints), upstream.ok().map(Arc::new))
@@ -202,23 +201,14 @@ pub fn build(
         rules,
         renewal,
         same: unchanged.is_some(),
+        follows: before
+            .filter(|_| reached.is_none())
+            .map(|before| before.agent.endpoints.clone()),
         upstream_jobs: reached.map(|before| before.upstream_jobs.clone()),
         limiter_jobs: limited.map(|before| before.limiter_jobs.clone()),
         card: card_job(config, &agent, before, reached.is_some()),
         agent,
     })
-}
-
-/// What an operator has said of an endpoint, other than its configuration did, holds until the process ends.
-fn keep_drains(before: &Running, endpoints: &Endpoints) {
-    let known = before.agent.endpoints.configured().iter();
-    for (known, configured) in known.zip(&before.section.upstream.endpoints) {
-        let draining = known.state().draining;
-        let same = endpoints.configured().iter().find(|endpoint| endpoint.url == known.url);
-        if let Some(same) = same.filter(|_| draining != configured.drain) {
-            same.drain(draining);
-        }
-    }
 }
 
 /// The job goes on where it would ask the same servers the same way.
@@ -274,12 +264,16 @@ impl Built {
             rules,
             renewal,
             same: _,
+            follows,
             upstream_jobs,
             limiter_jobs,
             card,
         } = self;
         if let Some(renewal) = renewal {
             agent.upstream.take(renewal);
+        }
+        if let Some(before) = follows {
+            agent.endpoints.take_over(&before);
         }
         let upstream_jobs = upstream_jobs.unwrap_or_else(|| {
             let (scope, jobs) = drain.scope();

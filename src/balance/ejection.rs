@@ -31,7 +31,7 @@ pub enum Suspicion {
 }
 
 /// The failures since the last success.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     connects: u32,
     /// By caller. Bounded: as many callers as it takes end the run.
@@ -81,7 +81,7 @@ impl Run {
 }
 
 /// How long an endpoint stays out, longer each time, and shorter again after quiet.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Backoff {
     doublings: u32,
     /// The last time, and when it ended.

@@ -74,6 +74,7 @@ pub struct Watch {
     configured: usize,
     ledger: Mutex<Vec<Account>>,
     ejection: Option<Ejection>,
+    is_checked: bool,
     healthy_after: u32,
     unhealthy_after: u32,
     warm_up: Option<Duration>,
@@ -85,6 +86,8 @@ pub struct Watch {
 struct Mark {
     /// For the log.
     name: String,
+    /// The configuration drains it. An operator may have said otherwise.
+    drained_by_file: bool,
     flags: AtomicU8,
     /// A success has something to wipe out.
     failing: AtomicU8,
@@ -98,7 +101,7 @@ struct Mark {
 }
 
 /// What is known of an endpoint when something goes wrong.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Account {
     run: Run,
     backoff: Backoff,
@@ -118,6 +121,7 @@ impl Watch {
         let several = endpoints.len() > 1;
         let mark = |endpoint: &Endpoint| Mark {
             name: shown_url(&endpoint.url),
+            drained_by_file: endpoint.drain,
             flags: AtomicU8::new(if endpoint.drain { DRAINING } else { 0 }),
             ..Mark::default()
         };
@@ -129,11 +133,62 @@ impl Watch {
             configured: endpoints.len(),
             // Where there is no other endpoint, being out helps nobody.
             ejection: config.ejection.clone().filter(|_| several),
+            is_checked: config.health.is_some(),
             healthy_after: config.health.as_ref().map_or(1, |health| health.healthy_after),
             unhealthy_after: config.health.as_ref().map_or(1, |health| health.unhealthy_after),
             warm_up: config.slow_start,
             metrics: metrics.clone(),
         }
+    }
+
+    /// An endpoint goes on as it stood under the configuration before, as far as this one asks about it. What an operator has
+    /// said of it, other than that configuration did, holds until the process ends. Both count time from the same moment.
+    pub fn take_over(&self, at: usize, before: &Self, known_at: usize, now: Duration) {
+        let (Some(mark), Some(known)) = (self.marks.get(at), before.marks.get(known_at)) else {
+            return;
+        };
+        let account = lock(&before.ledger).get(known_at).cloned();
+        if let Some((account, own)) = account.zip(lock(&self.ledger).get_mut(at)) {
+            *own = account;
+        }
+        let was = known.flags.load(Ordering::Relaxed);
+        let copy = |to: &AtomicU64, from: &AtomicU64| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        copy(&mark.until, &known.until);
+        copy(&mark.warming_since, &known.warming_since);
+        copy(&mark.trial, &known.trial);
+        mark.failing
+            .store(known.failing.load(Ordering::Relaxed), Ordering::Relaxed);
+        mark.asked.store(known.asked.load(Ordering::Relaxed), Ordering::Relaxed);
+        // What nothing would take back does not stay.
+        let kept = [
+            (self.ejection.is_some(), EJECTED | DEAD),
+            (self.is_checked, UNHEALTHY | UNREACHABLE),
+            (self.warm_up.is_some(), WARMING),
+        ];
+        let kept = kept.iter().filter(|(is_kept, _)| *is_kept);
+        let kept = kept.fold(0, |flags, (_, kept)| flags | kept);
+        let was_drained = was & DRAINING != 0;
+        let is_drained = if was_drained == known.drained_by_file {
+            mark.drained_by_file
+        } else {
+            was_drained
+        };
+        let drained = if is_drained { DRAINING } else { 0 };
+        mark.flags.store(was & kept | drained, Ordering::Relaxed);
+        if (was_drained || known_at >= before.configured) && !is_drained && at < self.configured {
+            self.warm_up(mark, now);
+        }
+    }
+
+    /// A new endpoint beside others that were there before.
+    pub fn begin(&self, at: usize, now: Duration) {
+        if let Some(mark) = self.marks.get(at) {
+            self.warm_up(mark, now);
+        }
+    }
+
+    pub fn is_drained_by_file(&self, at: usize) -> bool {
+        self.marks.get(at).is_some_and(|mark| mark.drained_by_file)
     }
 
     /// Calls are watched for failures.

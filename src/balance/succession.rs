@@ -4,6 +4,9 @@
 //! goes to it. It is one of the agent's endpoints meanwhile, with the settings that the next configuration gives to them.
 //! One that a later configuration has again is like every other. Bounded by what configurations removed within the time of
 //! a drain.
+//!
+//! How an endpoint stands belongs to the endpoint, not to the configuration: it goes over to the next one. Calls that are
+//! under way meanwhile tell the next one nothing more.
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
@@ -50,7 +53,7 @@ impl Endpoints {
             .map(|known| {
                 let endpoint = config::Endpoint {
                     url: known.url.to_string(),
-                    drain: false,
+                    drain: self.watch.is_drained_by_file(known.index),
                 };
                 (endpoint, known.leaves.unwrap_or(now.saturating_add(patience)))
             })
@@ -58,6 +61,22 @@ impl Endpoints {
             .collect();
         leaving.sort_by_key(|(_, leaves)| Reverse(*leaves));
         Self::with(endpoints, &leaving, self.since, config, retry_budget, &self.metrics)
+    }
+
+    /// How the endpoints stood under the configuration before, of which these are the `next`. For the moment in which these
+    /// take the place of those.
+    pub fn take_over(&self, before: &Self) {
+        self.take_over_at(before, self.since.elapsed());
+    }
+
+    pub(super) fn take_over_at(&self, before: &Self, now: Duration) {
+        for endpoint in &self.list {
+            let known = before.all().iter().find(|known| known.url == endpoint.url);
+            match known {
+                Some(known) => self.watch.take_over(endpoint.index, &before.watch, known.index, now),
+                None => self.watch.begin(endpoint.index, now),
+            }
+        }
     }
 
     /// The time of one that leaves is over.

@@ -61,8 +61,8 @@ pub struct RawUpstream {
     /// When fewer endpoints than this share of them are healthy, all get new work again, but for those that no connection
     /// can be made to. `0%` never. Half: the rest would break under the load of all.
     pub panic_threshold: Percent,
-    /// How long the share of an endpoint that has become healthy grows from a tenth to the whole. `none`, because most agents
-    /// have nothing to warm up; e.g. `30s` for those that fill caches.
+    /// How long the share of an endpoint that has become healthy, or that a reload brings, grows from a tenth to the whole.
+    /// `none`, because most agents have nothing to warm up; e.g. `30s` for those that fill caches.
     pub slow_start: Wait,
     /// Most calls under way at one endpoint, streams included, each until its last byte. As many as `max_connections`, of
     /// which a call over HTTP/1.1 takes one: far more than an agent works on at once.

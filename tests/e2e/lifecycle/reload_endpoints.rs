@@ -8,7 +8,7 @@ use super::reload_agents::{Desk, yaml};
 use crate::faults::JSON;
 use crate::harness::agent::{Agent, Received, Reply};
 use crate::harness::tasks::Tasks;
-use crate::harness::{Answer, agent, call, eventually, get, of_task, post, send};
+use crate::harness::{Answer, agent, call, eventually, get, of_task, post, send, with_upstream};
 
 /// Makes a task of this name, and knows it.
 async fn named(name: &'static str) -> Agent {
@@ -138,4 +138,39 @@ async fn a_removed_endpoint_that_is_down_fails_no_list() {
     assert_eq!(listed.status, 200, "{}", listed.text());
     assert_eq!(listed.header("a2a-gateway-partial"), Some("1"));
     assert!(shown(&desk, down).await.is_some());
+}
+
+#[tokio::test]
+async fn an_ejected_endpoint_stays_out_when_another_one_comes() {
+    let (a, b, c) = (named("of-a").await, named("of-b").await, named("of-c").await);
+    let of = |endpoints: &[SocketAddr]| {
+        let settings = "balance: round_robin, slow_start: 1h, ejection: { consecutive_failures: 2, base: 5m }";
+        with_upstream(&of(endpoints, "1h"), settings)
+    };
+    let desk = Desk::of(&of(&[a.address, b.address])).await;
+    let down = a.address;
+    drop(a);
+    let ejected = async || shown(&desk, down).await.unwrap()["ejected_for_seconds"].as_f64();
+    eventually("it is ejected", || async {
+        ask(&desk, &send("1", "x")).await;
+        ejected().await.is_some()
+    })
+    .await;
+    let before = ejected().await;
+    desk.apply(&of(&[down, b.address, c.address])).await;
+    let after = ejected().await;
+    assert!(after.is_some() && after <= before, "{before:?} {after:?}");
+    let failures = desk.gateway.metric("a2a_gateway_upstream_failures_total").await;
+    let mut of_c = 0;
+    for _ in 0..40 {
+        if made(&desk).await == "of-c" {
+            of_c += 1;
+        }
+    }
+    assert_eq!(
+        desk.gateway.metric("a2a_gateway_upstream_failures_total").await,
+        failures,
+        "nobody had to find out again"
+    );
+    assert!(of_c < 20, "{of_c} of 40: a tenth against a whole");
 }
