@@ -25,7 +25,7 @@ use crate::a2a::listing::{self, Listing, MOST_TASKS, Page, read_listing};
 use crate::a2a::{Revealed, TaskId};
 use crate::affinity::Inquiry;
 use crate::authorize::Permit;
-use crate::balance::{Endpoint, Endpoints, Selected};
+use crate::balance::{Endpoint, Selected};
 use crate::observe::{Gathering, Outcome, Reason, Record};
 use crate::respond::answered::Answered;
 use crate::respond::{Reject, answer};
@@ -41,7 +41,6 @@ const TICK: Duration = Duration::from_millis(1);
 /// What is listed, of what, for whom.
 pub struct Asked<'a> {
     pub fleet: &'a Fleet,
-    pub endpoints: &'a Endpoints,
     pub permit: &'a Permit,
     /// The endpoint that owns the context which is asked for.
     pub owner: Option<Arc<str>>,
@@ -144,7 +143,7 @@ impl Asked<'_> {
 
     /// Before the first page: every endpoint, or the one that has the context.
     fn begin(&self) -> Result<Vec<Source>, Reject> {
-        let all = self.endpoints.all().iter().map(|endpoint| &endpoint.url);
+        let all = self.fleet.endpoints.all().iter().map(|endpoint| &endpoint.url);
         let asked = all.filter(|url| self.owner.as_ref().is_none_or(|owner| owner == *url));
         let sources: Vec<Source> = asked
             .map(|url| Source::new(url.clone(), Some(Place::default()), None))
@@ -164,7 +163,7 @@ impl Asked<'_> {
             };
             Reject::new(Reason::InvalidParams).because(because)
         })?;
-        let sources = self.endpoints.all().iter().filter_map(|endpoint| {
+        let sources = self.fleet.endpoints.all().iter().filter_map(|endpoint| {
             let own = mark(&endpoint.url);
             let stood = walked.endpoints.iter().find(|stood| stood.endpoint == own)?;
             Some(Source::new(endpoint.url.clone(), stood.place.clone(), stood.total))
@@ -232,7 +231,7 @@ impl Asked<'_> {
     }
 
     async fn ask(&self, url: &Arc<str>, outgoing: Box<Outgoing>) -> Word {
-        let Ok(endpoint) = self.endpoints.owner(url) else {
+        let Ok(endpoint) = self.fleet.endpoints.owner(url) else {
             return Word::Failed;
         };
         let selected = match endpoint.enter() {
@@ -313,7 +312,7 @@ impl Asked<'_> {
             }
             if source.failed {
                 failed = true;
-                needed |= self.endpoints.is_configured(&source.endpoint);
+                needed |= self.fleet.endpoints.is_configured(&source.endpoint);
             }
         }
         let nobody = sources.iter().all(|source| source.failed);
@@ -335,8 +334,13 @@ impl Asked<'_> {
         let Some(owner) = affinity.task(&metrics.name, task) else {
             return !ownership.is_enforced();
         };
-        let is_here =
-            *owner.endpoint == *endpoint || self.endpoints.all().iter().all(|other| other.url != owner.endpoint);
+        let is_here = *owner.endpoint == *endpoint
+            || self
+                .fleet
+                .endpoints
+                .all()
+                .iter()
+                .all(|other| other.url != owner.endpoint);
         is_here && self.permit.may_use(ownership, &owner.principal)
     }
 

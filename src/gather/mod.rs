@@ -13,13 +13,14 @@ pub mod token;
 pub mod walk;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
 use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::authorize::{Ownership, Permit};
-use crate::balance::{Fault, Selected};
+use crate::balance::{Endpoints, Fault, Selected};
 use crate::observe::{AgentMetrics, Reason};
 use crate::respond::answer::{self, Standing};
 use crate::respond::learn::Learner;
@@ -31,6 +32,7 @@ pub const AT_ONCE: usize = 8;
 /// One agent, as far as asking it goes.
 #[derive(Clone)]
 pub struct Fleet {
+    pub endpoints: Arc<Endpoints>,
     pub upstream: Arc<Upstream>,
     pub metrics: Arc<AgentMetrics>,
     pub affinity: Arc<Affinity>,
@@ -62,8 +64,12 @@ impl Fleet {
         if let Err(failure) = &sent
             && failure.is_of_dead_connection()
         {
-            // A read on a connection that died: once more, on a new one.
-            failed(&failure.error);
+            // A read on a connection that died: once more, on a new one, paid like every other try.
+            let reason = failed(&failure.error);
+            if !self.endpoints.retries.repeat(Instant::now()) {
+                self.metrics.retries_refused.inc();
+                return Err(reason);
+            }
             self.metrics.upstream_retries.inc();
             sent = self.upstream.send(permit, selected, again).await;
         }

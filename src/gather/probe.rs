@@ -22,7 +22,7 @@ use super::{AT_ONCE, Fleet};
 use crate::a2a::jsonrpc::{self, code};
 use crate::a2a::{Generation, Revealed, TaskId};
 use crate::authorize::Permit;
-use crate::balance::{Endpoints, Selected};
+use crate::balance::Selected;
 use crate::config;
 use crate::drain::Drain;
 use crate::observe::{AgentMetrics, Probed, Reason};
@@ -68,14 +68,7 @@ impl Probes {
     }
 
     /// Finds the endpoint of the task that the permitted call names. `outgoing` is that call, as it would go on.
-    pub async fn find(
-        self: &Arc<Self>,
-        fleet: Fleet,
-        endpoints: &Endpoints,
-        permit: &Permit,
-        outgoing: &Outgoing,
-        drain: &Drain,
-    ) -> Found {
+    pub async fn find(self: &Arc<Self>, fleet: Fleet, permit: &Permit, outgoing: &Outgoing, drain: &Drain) -> Found {
         let Some(permit) = permit.probe() else {
             return Found::Refused;
         };
@@ -98,9 +91,9 @@ impl Probes {
             Joined::Leads(tell, result) => {
                 let mut outgoing = Box::new(outgoing.clone());
                 outgoing.body = jsonrpc::write_get(call.generation, &call.id, &key.task, key.tenant.as_deref());
-                let all = endpoints.all();
+                let all = fleet.endpoints.all();
                 let selected: Vec<_> = (all.iter())
-                    .filter_map(|endpoint| endpoints.owner(&endpoint.url).ok()?.enter())
+                    .filter_map(|endpoint| fleet.endpoints.owner(&endpoint.url).ok()?.enter())
                     .collect();
                 let everybody = selected.len() == all.len();
                 let probe = Probe {

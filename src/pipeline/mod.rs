@@ -303,9 +303,9 @@ impl Pipeline {
         outgoing: &Outgoing,
         record: &mut Record,
     ) -> Result<Answered, Reject> {
+        agent.endpoints.retries.called(record.started());
         let asked = Asked {
             fleet: &self.fleet(agent, ownership),
-            endpoints: &agent.endpoints,
             permit,
             owner,
             tokens: &self.tokens,
@@ -324,10 +324,7 @@ impl Pipeline {
         outgoing: &Outgoing,
     ) -> Result<Way, Reject> {
         let fleet = self.fleet(agent, ownership);
-        let found = agent
-            .probes
-            .find(fleet, &agent.endpoints, permit, outgoing, &self.drain)
-            .await;
+        let found = agent.probes.find(fleet, permit, outgoing, &self.drain).await;
         match found {
             Found::At(endpoint) => Ok(Way::Owned(endpoint)),
             Found::Nowhere => Err(Reject::new(Reason::TaskNotFound)),
@@ -338,6 +335,7 @@ impl Pipeline {
 
     fn fleet(&self, agent: &Agent, ownership: &Ownership) -> Fleet {
         Fleet {
+            endpoints: agent.endpoints.clone(),
             upstream: agent.upstream.clone(),
             metrics: agent.metrics.clone(),
             affinity: self.affinity.clone(),

@@ -71,7 +71,7 @@ pub struct RawUpstream {
     pub queue: RawQueue,
     /// Calls may be tried again as often as this share of the calls of the last ten seconds, and three times a second. A
     /// fifth: enough for an endpoint that goes, too little to double the load of an agent that is down. Reads that broke off,
-    /// which a caller may cause, take at most half of it.
+    /// which a caller may cause, take at most half of it, those that the gateway makes of all endpoints included.
     pub retry_budget: Percent,
     /// HTTP version towards the agent. `auto` is HTTP/2 where TLS negotiates it, else HTTP/1.1; `http2` on a plain
     /// `http` URL means prior knowledge.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{CREDENTIAL, JSON};
 use crate::harness::agent::{self, Agent, CARD, Received, Reply, task_event};
 use crate::harness::client::{open, read};
-use crate::harness::{Gateway, KEY, call, config_of, eventually, get, of_task, post, send, with_upstream};
+use crate::harness::{Gateway, KEY, OPEN, call, config_of, eventually, get, of_task, post, send, with_upstream};
 
 /// What the admin listener says of the endpoint at this address.
 async fn endpoint(gateway: &Gateway, address: SocketAddr) -> Value {
@@ -447,6 +447,28 @@ async fn reads_that_a_caller_breaks_leave_retries_for_others() {
         assert_eq!(made(&gateway).await, "b");
     }
     drop(b);
+}
+
+#[tokio::test]
+async fn what_the_gateway_asks_all_endpoints_is_repeated_within_the_budget() {
+    let broken = |_: &Received| Reply::Raw(Vec::new());
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}"#.to_owned();
+    for (body, more) in [(list, ""), (of_task("GetTask", "t"), OPEN)] {
+        let (a, b) = (Agent::start(broken).await, Agent::start(broken).await);
+        let settings = "retry_budget: 0%, ejection: { enabled: false }";
+        let yaml = with_upstream(&config_of(&[a.address, b.address], more, ""), settings);
+        let gateway = Gateway::start(&yaml).await;
+        gateway.ready().await;
+        for _ in 0..30 {
+            assert_eq!(post(gateway.address, "/agent", &body).await.status, 503, "{body}");
+        }
+        let retried = gateway.metric("a2a_gateway_upstream_retries_total").await;
+        let refused = gateway.metric("a2a_gateway_upstream_retries_refused_total").await;
+        assert_eq!(retried + refused, 60.0, "{body}");
+        assert!(refused >= 1.0, "fifteen in ten seconds are free: {body}");
+        let received = u32::try_from(a.received().len() + b.received().len()).expect("few");
+        assert_eq!(f64::from(received), 60.0 + retried, "{body}");
+    }
 }
 
 #[tokio::test]
