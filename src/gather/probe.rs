@@ -4,11 +4,13 @@
 //! All endpoints are asked with a get. The one that knows the task becomes its owner and gets the call; whether nobody
 //! knows it or somebody did not answer is told apart, because only the first says that there is no such task. Nothing is
 //! remembered of tasks that nobody knows. Callers must not be able to make a storm of this: an agent has at most so many
-//! probes under way, and calls of one caller for one task share one.
+//! probes under way, one caller at most half of them, so that it cannot take them from the others, and calls of one caller
+//! for one task share one.
 //!
 //! A probe is a job of its own, so that whoever began it may leave without ending it for the others.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,14 +28,21 @@ use crate::balance::Selected;
 use crate::config;
 use crate::drain::Drain;
 use crate::observe::{AgentMetrics, Probed, Reason};
+use crate::ratelimit;
 use crate::respond::answer;
 use crate::upstream::Outgoing;
 
 /// The probes of one agent.
 pub struct Probes {
-    under_way: Mutex<HashMap<Key, watch::Receiver<Option<Found>>, RandomState>>,
+    under_way: Mutex<HashMap<Key, UnderWay, RandomState>>,
     concurrent: usize,
     timeout: Duration,
+}
+
+struct UnderWay {
+    /// Who began it.
+    caller: ratelimit::Key,
+    result: watch::Receiver<Option<Found>>,
 }
 
 /// Calls that share a probe: agents may answer another caller, or for another tenant, differently.
@@ -54,7 +63,7 @@ pub enum Found {
     Nowhere,
     /// None that answered does, and some did not answer.
     Unclear,
-    /// Too many probes are under way: nobody was asked.
+    /// Too many probes are under way, or too many of the caller's: nobody was asked.
     Refused,
 }
 
@@ -68,7 +77,14 @@ impl Probes {
     }
 
     /// Finds the endpoint of the task that the permitted call names. `outgoing` is that call, as it would go on.
-    pub async fn find(self: &Arc<Self>, fleet: Fleet, permit: &Permit, outgoing: &Outgoing, drain: &Drain) -> Found {
+    pub async fn find(
+        self: &Arc<Self>,
+        fleet: Fleet,
+        permit: &Permit,
+        client: IpAddr,
+        outgoing: &Outgoing,
+        drain: &Drain,
+    ) -> Found {
         let Some(permit) = permit.probe() else {
             return Found::Refused;
         };
@@ -85,7 +101,8 @@ impl Probes {
             tenant: tenant.map(Box::from),
         };
         let metrics = fleet.metrics.clone();
-        let found = match self.join(&key) {
+        let caller = ratelimit::Key::caller(&key.principal, client);
+        let found = match self.join(&key, caller) {
             Joined::Refused => Found::Refused,
             Joined::Follows(result) => wait(result).await,
             Joined::Leads(tell, result) => {
@@ -119,21 +136,26 @@ impl Probes {
         found
     }
 
-    fn join(&self, key: &Key) -> Joined {
+    fn join(&self, key: &Key, caller: ratelimit::Key) -> Joined {
         let mut under_way = self.lock();
-        if let Some(result) = under_way.get(key) {
-            return Joined::Follows(result.clone());
+        if let Some(known) = under_way.get(key) {
+            return Joined::Follows(known.result.clone());
         }
-        if under_way.len() >= self.concurrent {
+        let own = under_way.values().filter(|known| known.caller == caller).count();
+        if under_way.len() >= self.concurrent || own >= self.concurrent.div_ceil(2) {
             return Joined::Refused;
         }
         let (tell, result) = watch::channel(None);
-        under_way.insert(key.clone(), result.clone());
+        let known = UnderWay {
+            caller,
+            result: result.clone(),
+        };
+        under_way.insert(key.clone(), known);
         Joined::Leads(tell, result)
     }
 
     /// Nothing here panics while it holds the lock.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, watch::Receiver<Option<Found>>, RandomState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, UnderWay, RandomState>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -237,11 +259,20 @@ impl Probe {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+    use crate::authenticate::ANONYMOUS;
 
     fn probes(concurrent: usize) -> Arc<Probes> {
         let timeout = Duration::from_secs(1);
         Arc::new(Probes::new(&config::Probe { timeout, concurrent }))
+    }
+
+    /// Joins as the principal of the key, from an address that ends so.
+    fn join(probes: &Probes, key: &Key, address: u8) -> Joined {
+        let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, address));
+        probes.join(key, ratelimit::Key::caller(&key.principal, address))
     }
 
     fn key(principal: &str, task: &str, tenant: Option<&str>) -> Key {
@@ -257,14 +288,14 @@ mod tests {
     async fn calls_of_one_caller_for_one_task_share_a_probe() {
         let probes = probes(9);
         let one = key("me", "t", None);
-        let Joined::Leads(tell, result) = probes.join(&one) else {
+        let Joined::Leads(tell, result) = join(&probes, &one, 1) else {
             panic!("the first one leads");
         };
-        let Joined::Follows(other) = probes.join(&one) else {
+        let Joined::Follows(other) = join(&probes, &one, 2) else {
             panic!("the second one follows");
         };
         for alone in [key("you", "t", None), key("me", "u", None), key("me", "t", Some("x"))] {
-            assert!(matches!(probes.join(&alone), Joined::Leads(..)), "{alone:?}");
+            assert!(matches!(join(&probes, &alone, 1), Joined::Leads(..)), "{alone:?}");
         }
         tell.send_replace(Some(Found::Nowhere));
         assert_eq!(wait(result).await, Found::Nowhere);
@@ -276,18 +307,46 @@ mod tests {
         let probes = probes(2);
         let mut leading = Vec::new();
         for task in ["a", "b"] {
-            let key = key("me", task, None);
-            assert!(matches!(probes.join(&key), Joined::Leads(..)), "{task}");
+            let key = key(task, task, None);
+            assert!(matches!(join(&probes, &key, 1), Joined::Leads(..)), "{task}");
             leading.push(Leaves {
                 probes: probes.clone(),
                 key,
             });
         }
-        assert!(matches!(probes.join(&key("me", "c", None)), Joined::Refused));
-        assert!(matches!(probes.join(&key("me", "a", None)), Joined::Follows(_)));
+        assert!(matches!(join(&probes, &key("c", "c", None), 1), Joined::Refused));
+        assert!(matches!(join(&probes, &key("a", "a", None), 1), Joined::Follows(_)));
         leading.clear();
-        assert!(matches!(probes.join(&key("me", "c", None)), Joined::Leads(..)));
+        assert!(matches!(join(&probes, &key("c", "c", None), 1), Joined::Leads(..)));
         assert_eq!(probes.lock().len(), 1, "nothing stays");
+    }
+
+    #[test]
+    fn one_caller_has_at_most_half_of_them() {
+        let check = |concurrent: usize, principal: &str, most: usize| {
+            let probes = probes(concurrent);
+            let begin = |principal: &str, address| {
+                let task = format!("t{}", probes.lock().len());
+                matches!(join(&probes, &key(principal, &task, None), address), Joined::Leads(..))
+            };
+            let begun = (0..100).take_while(|_| begin(principal, 1)).count();
+            assert_eq!(begun, most, "{principal} of {concurrent}");
+            let other = if principal == ANONYMOUS { principal } else { "you" };
+            let rest = (0..100).take_while(|_| begin(other, 2)).count();
+            assert_eq!(rest, concurrent - most, "somebody else of {concurrent}");
+        };
+        for principal in ["me", ANONYMOUS] {
+            check(1, principal, 1);
+            check(2, principal, 1);
+            check(3, principal, 2);
+            check(32, principal, 16);
+        }
+        // Where callers are known, their address says nothing.
+        let probes = probes(4);
+        for (task, address, leads) in [("a", 1, true), ("b", 2, true), ("c", 3, false)] {
+            let joined = join(&probes, &key("me", task, None), address);
+            assert_eq!(matches!(joined, Joined::Leads(..)), leads, "{task}");
+        }
     }
 
     #[tokio::test]

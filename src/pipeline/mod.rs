@@ -268,7 +268,7 @@ impl Pipeline {
             Some(owner) => Way::Owned(owner),
             // Where tasks have owners, a task without a record has been refused before.
             None if call.task.is_some() && agent.is_replicated() => {
-                let found = Box::pin(self.find(agent, &permit, ownership, &outgoing));
+                let found = Box::pin(self.find(agent, &permit, ownership, client, &outgoing));
                 found.await.map_err(in_form)?
             }
             None => Way::Free,
@@ -321,10 +321,11 @@ impl Pipeline {
         agent: &Agent,
         permit: &Permit,
         ownership: &Ownership,
+        client: IpAddr,
         outgoing: &Outgoing,
     ) -> Result<Way, Reject> {
         let fleet = self.fleet(agent, ownership);
-        let found = agent.probes.find(fleet, permit, outgoing, &self.drain).await;
+        let found = agent.probes.find(fleet, permit, client, outgoing, &self.drain).await;
         match found {
             Found::At(endpoint) => Ok(Way::Owned(endpoint)),
             Found::Nowhere => Err(Reject::new(Reason::TaskNotFound)),

@@ -88,11 +88,22 @@ enum Bound<C: Clock> {
 
 /// Whose budget it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
+pub enum Key {
     Principal(Arc<str>),
     /// Of an IPv6 address, the first 64 bits.
     Address(IpAddr),
     Agent,
+}
+
+impl Key {
+    /// Tells callers apart: anonymous ones by their address.
+    pub fn caller(principal: &Arc<str>, address: IpAddr) -> Self {
+        if &**principal == ANONYMOUS {
+            Self::Address(forwarded::subscriber(address))
+        } else {
+            Self::Principal(Arc::clone(principal))
+        }
+    }
 }
 
 /// The places of one request in the concurrency rules. Belongs to the response body: it is given back on drop, so it must
@@ -334,8 +345,8 @@ impl<C: Clock> Rule<C> {
 
     fn key(&self, principal: &Arc<str>, address: IpAddr) -> Key {
         match self.per {
-            LimitKey::Principal if &**principal != ANONYMOUS => Key::Principal(Arc::clone(principal)),
-            LimitKey::Principal | LimitKey::Address => Key::Address(forwarded::subscriber(address)),
+            LimitKey::Principal => Key::caller(principal, address),
+            LimitKey::Address => Key::Address(forwarded::subscriber(address)),
             LimitKey::Agent => Key::Agent,
         }
     }

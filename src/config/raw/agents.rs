@@ -164,7 +164,8 @@ pub struct RawProbe {
     /// milliseconds.
     pub timeout: Time,
     /// Most searches under way. One costs a call to every endpoint, and callers can ask for tasks that are nobody's; a
-    /// call beyond goes to one endpoint, whichever is chosen.
+    /// call beyond goes to one endpoint, whichever is chosen. One caller, if anonymous one address, has at most half of them,
+    /// rounded up: the rest is for the others.
     pub concurrent: u32,
 }
 

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::faults::JSON;
 use crate::harness::agent::{Agent, CARD_0_3, Received, Reply};
 use crate::harness::tasks::{Tasks, error, task};
-use crate::harness::{Gateway, OPEN, config_of, eventually, get, of_task, post, send, with_upstream};
+use crate::harness::{Gateway, OPEN, call, config_of, eventually, get, of_task, post, send, with_upstream};
 
 const NOBODYS: &str =
     r#"[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org"}]"#;
@@ -224,8 +225,9 @@ async fn searches_are_bounded_and_outlive_whoever_began_them() {
     );
     let yaml = with_upstream(
         &config_of(&[a.address, b.address], OPEN, ""),
-        "probe: { timeout: 10s, concurrent: 2 }",
-    );
+        "probe: { timeout: 10s, concurrent: 3 }",
+    )
+    .replace(":0\" } ]", ":0\", trusted_proxies: [ 127.0.0.0/8 ] } ]");
     let gateway = Gateway::start(&yaml).await;
     gateway.ready().await;
     let count = |count: usize| {
@@ -241,16 +243,23 @@ async fn searches_are_bounded_and_outlive_whoever_began_them() {
     count(2).await;
     calls.push(asks(gateway.address, "two"));
     count(4).await;
-    // Beyond the bound: one endpoint gets the call itself, and answers for itself.
+    // Beyond what one caller may have: one endpoint gets the call itself, and answers for itself.
+    let refused = r#"a2a_gateway_probes_total{agent="agent",result="refused"}"#;
     let beyond = post(gateway.address, "/agent", &of_task("GetTask", "three")).await;
     assert_eq!(beyond.json()["error"]["message"], "its own words");
     count(5).await;
-    assert_eq!(
-        gateway
-            .metric(r#"a2a_gateway_probes_total{agent="agent",result="refused"}"#)
-            .await,
-        1.0
-    );
+    assert_eq!(gateway.metric(refused).await, 1.0);
+    // Somebody else has the rest, and past that nobody.
+    let from = |address: &'static str, task: &str| {
+        let (body, gateway) = (of_task("GetTask", task), gateway.address);
+        let head = [JSON, ("x-forwarded-for", address)];
+        tokio::spawn(async move { call(gateway, "POST", "/agent", &head, &body).await.code() })
+    };
+    calls.push(from("1.1.1.1", "four"));
+    count(7).await;
+    assert_eq!(from("2.2.2.2", "five").await.unwrap(), -32001);
+    count(8).await;
+    assert_eq!(gateway.metric(refused).await, 2.0);
     // The same task again, and whoever began it leaves: the other one still gets its answer.
     calls.push(asks(gateway.address, "one"));
     calls.remove(0).abort();
