@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use super::model::{
-    ClientCertificates, Config, JwksSource, KeySource, ListenerTls, SchemeKind, Store, Upstream, UpstreamCredential,
+    ClientCertificates, Config, JwksSource, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store,
+    Upstream, UpstreamCredential,
 };
-use super::{Problem, Secret, place};
+use super::{Problem, Secret, join, place};
 
 /// What to do about a key that a running gateway cannot change.
 const RESTART: &str = "cannot change while the gateway runs: restart it, or put the old value back";
@@ -66,6 +67,7 @@ impl Config {
                 compare("state.path", path == next_path);
                 compare("state.sync_interval", sync_interval == next_interval);
             }
+            (Store::Redis(before), Store::Redis(after)) => before.compare(after, &mut compare),
             (before, after) => compare("state.store", before == after),
         }
         compare("state.max_tasks", self.state.max_tasks == next.state.max_tasks);
@@ -129,6 +131,71 @@ impl Config {
         files.sort();
         files.dedup();
         files
+    }
+}
+
+impl Redis {
+    /// Tells of each key whether the other says the same. What a password's file holds is no key: it is read for each new
+    /// connection.
+    fn compare(&self, next: &Self, compare: &mut impl FnMut(&str, bool)) {
+        let same_scheme = self.secure == next.secure;
+        match (&self.servers, &next.servers) {
+            (RedisServers::Standalone(before), RedisServers::Standalone(after)) => {
+                compare("state.redis.url", same_scheme && before == after);
+            }
+            (
+                RedisServers::Sentinel {
+                    sentinels,
+                    master,
+                    login,
+                },
+                RedisServers::Sentinel {
+                    sentinels: next_sentinels,
+                    master: next_master,
+                    login: next_login,
+                },
+            ) => {
+                compare("state.redis.sentinel.urls", same_scheme && sentinels == next_sentinels);
+                compare("state.redis.sentinel.master", master == next_master);
+                login.compare(next_login, "state.redis.sentinel", compare);
+            }
+            (RedisServers::Cluster(before), RedisServers::Cluster(after)) => {
+                compare("state.redis.cluster", same_scheme && before == after);
+            }
+            (RedisServers::Standalone(_) | RedisServers::Sentinel { .. } | RedisServers::Cluster(_), _) => {
+                compare("state.redis", false);
+            }
+        }
+        compare("state.redis.database", self.database == next.database);
+        self.login.compare(&next.login, "state.redis", compare);
+        compare("state.redis.tls.ca", self.tls.ca == next.tls.ca);
+        let certificate = |redis: &Self| redis.tls.client.as_ref().map(|pair| pair.certificate.clone());
+        compare(
+            "state.redis.tls.client_certificate",
+            certificate(self) == certificate(next),
+        );
+        let key = |redis: &Self| redis.tls.client.as_ref().map(|pair| pair.private_key.clone());
+        compare("state.redis.tls.client_private_key", key(self) == key(next));
+        compare("state.redis.timeout", self.timeout == next.timeout);
+        compare(
+            "state.redis.connect_timeout",
+            self.connect_timeout == next.connect_timeout,
+        );
+        compare("state.redis.cache_ttl", self.cache_ttl == next.cache_ttl);
+        compare("state.redis.key_prefix", self.key_prefix == next.key_prefix);
+    }
+}
+
+impl RedisLogin {
+    fn compare(&self, next: &Self, section: &str, compare: &mut impl FnMut(&str, bool)) {
+        compare(&join(section, "username"), self.username == next.username);
+        let file = |login: &Self| login.password.as_ref().and_then(Secret::file).map(Path::to_owned);
+        let (before, after) = (file(self), file(next));
+        if before.is_some() || after.is_some() {
+            compare(&join(section, "password_file"), before == after);
+        } else {
+            compare(&join(section, "password"), self.password == next.password);
+        }
     }
 }
 

@@ -5,11 +5,10 @@ use crate::config::{Environment, Problem};
 
 const STATE: &str = "state: { store: memory }\n";
 
+const AGENT: &str = "agents: [ { name: a, path: /a, upstream: { endpoints: [ { url: http://a } ] } } ]\n";
+
 fn with_agent(text: &str) -> Config {
-    good(
-        &format!("{text}agents: [ {{ name: a, path: /a, upstream: {{ endpoints: [ {{ url: http://a }} ] }} }} ]\n"),
-        &[],
-    )
+    good(&format!("{text}{AGENT}"), &[])
 }
 
 #[test]
@@ -24,6 +23,11 @@ fn what_is_read_at_the_start_only_is_named() {
     check(STATE, STATE, &[]);
     check(STATE, "state: { store: memory } # a remark\n", &[]);
     check(STATE, "state: { store: embedded, path: a }\n", &["state.store"]);
+    check(
+        STATE,
+        "state: { store: redis, redis: { url: redis://a } }\n",
+        &["state.store"],
+    );
     check(
         "state: { store: embedded, path: a }\n",
         "state: { store: embedded, path: b, sync_interval: 3s, max_tasks: 7, retention: 1h }\nworkers: 1\n",
@@ -41,6 +45,110 @@ fn what_is_read_at_the_start_only_is_named() {
         &["admin.address", "log.format"],
     );
     check("", "admin: { enabled: false }\n", &["admin.enabled"]);
+}
+
+#[test]
+fn every_key_of_the_shared_store_is_read_at_the_start_only() {
+    fn check(before: &str, after: &str, expected: &[&str]) {
+        let of = |redis: &str| with_agent(&format!("state: {{ store: redis, redis: {{ {redis} }} }}\n"));
+        let problems = of(before).needs_restart(&of(after));
+        let keys: Vec<String> = problems.into_iter().map(|problem| problem.key).collect();
+        assert_eq!(keys, expected, "{before} to {after}");
+    }
+    let url = "url: redis://a";
+    check(url, url, &[]);
+    check(url, "url: redis://a:6379/", &[]);
+    for other in ["redis://b", "redis://a:6380", "rediss://a"] {
+        check(url, &format!("url: \"{other}\""), &["state.redis.url"]);
+    }
+    let password = |text: &str| format!("{url}, password: {text}");
+    check(&password("one"), &password("one"), &[]);
+    check(&password("one"), &password("two"), &["state.redis.password"]);
+    check(url, &password("one"), &["state.redis.password"]);
+    check(
+        url,
+        &format!(
+            "{url}, database: 3, username: u, password: p, timeout: 1s, connect_timeout: 1s, cache_ttl: 1s, key_prefix: x"
+        ),
+        &[
+            "state.redis.database",
+            "state.redis.username",
+            "state.redis.password",
+            "state.redis.timeout",
+            "state.redis.connect_timeout",
+            "state.redis.cache_ttl",
+            "state.redis.key_prefix",
+        ],
+    );
+    let secure = "url: rediss://a";
+    let files = "tls: { ca: ca.pem, client_certificate: c.crt, client_private_key: c.key }";
+    check(
+        secure,
+        &format!("{secure}, {files}"),
+        &[
+            "state.redis.tls.ca",
+            "state.redis.tls.client_certificate",
+            "state.redis.tls.client_private_key",
+        ],
+    );
+    let sentinel = "sentinel: { urls: [ redis://a ], master: m }";
+    let cluster = "cluster: [ redis://a ]";
+    check(url, sentinel, &["state.redis"]);
+    check(sentinel, cluster, &["state.redis"]);
+    check(cluster, url, &["state.redis"]);
+    check(cluster, "cluster: [ redis://a, redis://b ]", &["state.redis.cluster"]);
+    check(
+        sentinel,
+        "sentinel: { urls: [ redis://b ], master: n }",
+        &["state.redis.sentinel.urls", "state.redis.sentinel.master"],
+    );
+    check(
+        sentinel,
+        "sentinel: { urls: [ rediss://a ], master: m }",
+        &["state.redis.sentinel.urls"],
+    );
+}
+
+#[test]
+fn what_the_file_of_a_stores_password_holds_is_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let of = |redis: &str| {
+        let text = format!("{BASE}state: {{ store: redis, redis: {{ {redis} }} }}\n{AGENT}");
+        parse(&text, folder.path(), &Environment::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)))
+    };
+    let keys = |before: &Config, after: &Config| -> Vec<String> {
+        let problems = before.needs_restart(after);
+        problems.into_iter().map(|problem| problem.key).collect()
+    };
+    write("one", "first\n");
+    write("two", "first\n");
+    for (section, before, other) in [
+        (
+            "state.redis",
+            "url: redis://a, password_file: one",
+            "url: redis://a, password_file: two",
+        ),
+        (
+            "state.redis.sentinel",
+            "sentinel: { urls: [ redis://a ], master: m, password_file: one }",
+            "sentinel: { urls: [ redis://a ], master: m, password_file: two }",
+        ),
+    ] {
+        write("one", "first\n");
+        let started = of(before);
+        write("one", "second\n");
+        assert!(started.needs_restart(&of(before)).is_empty(), "{before}");
+        let file = format!("{section}.password_file");
+        assert_eq!(keys(&started, &of(other)), [file.as_str()], "another file");
+        let none = before.replace(", password_file: one", "");
+        assert_eq!(keys(&started, &of(&none)), [file.as_str()], "no file");
+    }
+    let inline = of("url: redis://a, password: second");
+    assert_eq!(
+        keys(&of("url: redis://a, password_file: one"), &inline),
+        ["state.redis.password_file"]
+    );
 }
 
 #[test]

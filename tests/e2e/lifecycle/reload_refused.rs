@@ -1,6 +1,8 @@
 //! Configurations that a running gateway refuses: nothing of them counts, and all that is wrong is said.
 
 use std::net::TcpListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -9,7 +11,8 @@ use super::binary::{file, ready};
 use super::program::Program;
 use super::reload::replace;
 use super::reload_agents::{Desk, yaml};
-use crate::harness::{Agent, KEY_HASH, agent, eventually, get, post, send};
+use crate::harness::redis::Server;
+use crate::harness::{Agent, KEY_HASH, agent, eventually, get, of_task, post, send};
 
 #[tokio::test]
 async fn a_file_with_a_mistake_changes_nothing() {
@@ -97,6 +100,31 @@ async fn an_address_that_cannot_be_bound_refuses_everything() {
     assert!(desk.gateway.listener("taken").is_some());
 }
 
+/// Asks the program to take this text, which it refuses because of this key.
+async fn refuses(gateway: &Program, path: &Path, text: &str, key: &str) {
+    std::fs::write(path, text).unwrap();
+    gateway.signal(Signal::HUP);
+    let said = format!("\"problem\":\"{key} (line ");
+    let line = || {
+        gateway
+            .stderr()
+            .lines()
+            .find(|line| line.contains(&said))
+            .map(str::to_owned)
+    };
+    eventually(&format!("a reload is refused because of {key}"), || {
+        let refused = line().is_some();
+        async move { refused }
+    })
+    .await;
+    let line: Value = serde_json::from_str(&line().expect("it was there")).unwrap();
+    let problem = line["problem"].as_str().unwrap();
+    assert!(
+        problem.ends_with("cannot change while the gateway runs: restart it, or put the old value back"),
+        "{problem}"
+    );
+}
+
 #[tokio::test]
 async fn what_is_read_at_the_start_only_refuses_a_reload_and_is_named() {
     let a = Agent::start(agent::tasks(|| "t".to_owned())).await;
@@ -123,34 +151,10 @@ async fn what_is_read_at_the_start_only_refuses_a_reload_and_is_named() {
         ("state.max_tasks", "store: memory }", "store: memory, max_tasks: 7 }"),
         ("state.retention", "store: memory }", "store: memory, retention: 1h }"),
     ];
-    let mut refused = 0.0;
     for (key, before, after) in changes {
         let text = good.replace(before, after).replace("path: /a", "path: /other");
-        std::fs::write(&path, text).unwrap();
-        gateway.signal(Signal::HUP);
-        refused += 1.0;
-        eventually("it is refused", || async {
-            let text = get(admin, "/metrics").await.text();
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix("a2a_gateway_reloads_total{result=\"refused\"} "));
-            line.and_then(|count| count.parse().ok())
-                .is_some_and(|count: f64| count >= refused)
-        })
-        .await;
+        refuses(&gateway, &path, &text, key).await;
         assert_eq!(post(public, "/a", &send("1", "x")).await.status, 200, "{key}");
-        let said = format!("\"problem\":\"{key}");
-        let stderr = gateway.stderr();
-        let line = stderr
-            .lines()
-            .find(|line| line.contains(&said))
-            .unwrap_or_else(|| panic!("{key}: {stderr}"));
-        let line: Value = serde_json::from_str(line).unwrap();
-        let problem = line["problem"].as_str().unwrap();
-        assert!(
-            problem.ends_with("cannot change while the gateway runs: restart it, or put the old value back"),
-            "{problem}"
-        );
     }
     std::fs::write(
         &path,
@@ -171,6 +175,63 @@ async fn what_is_read_at_the_start_only_refuses_a_reload_and_is_named() {
         "the level of the log is another one: {}",
         ended.stderr
     );
+}
+
+#[tokio::test]
+async fn another_shared_store_refuses_a_reload_and_the_one_of_the_start_is_used_on() {
+    let count = AtomicUsize::new(0);
+    let a = Agent::start(agent::tasks(move || {
+        format!("t{}", count.fetch_add(1, Ordering::SeqCst))
+    }))
+    .await;
+    let (server, other) = (Server::start(), Server::start());
+    let _set: String = server.ask(&["ACL", "SETUSER", "gateway", "on", ">first", "~*", "&*", "+@all"]);
+    let folder = tempfile::tempdir().unwrap();
+    replace(folder.path(), "password", "first\n");
+    let url = format!("url: \"{}\"", server.url());
+    let shared = format!("store: redis, redis: {{ {url}, username: gateway, password_file: password, timeout: 5s }}");
+    let good = yaml(&[("a", &[a.address], "")], "").replace("store: memory", &shared);
+    let path = file(&folder, &good);
+    let mut gateway = Program::gateway(["run", "--config", path.to_str().unwrap()]);
+    let (public, admin) = gateway.addresses().await;
+    ready(admin).await;
+    let another = format!("url: \"{}\"", other.url());
+    let cluster = format!("cluster: [ \"{}\" ]", server.url());
+    let changes = [
+        ("state.store", shared.as_str(), "store: memory"),
+        ("state.redis", &url, &cluster),
+        ("state.redis.url", &url, &another),
+        ("state.redis.timeout", "timeout: 5s", "timeout: 6s"),
+        ("state.redis.cache_ttl", "timeout: 5s", "timeout: 5s, cache_ttl: 7s"),
+        (
+            "state.redis.key_prefix",
+            "timeout: 5s",
+            "timeout: 5s, key_prefix: \"b2b:\"",
+        ),
+        ("state.redis.username", "username: gateway, ", ""),
+    ];
+    for (round, (key, before, after)) in changes.into_iter().enumerate() {
+        let text = good.replace(before, after).replace("path: /a", "path: /other");
+        refuses(&gateway, &path, &text, key).await;
+        let task = post(public, "/a", &send("1", "x")).await.json();
+        assert_eq!(task["result"]["task"]["id"], format!("t{round}"), "{key}: {task}");
+        let written = format!("a2a:t:a:t{round}");
+        assert!(server.records().contains(&written), "{key}: {:?}", server.records());
+    }
+    let nothing: Vec<String> = other.ask(&["KEYS", "*"]);
+    assert!(nothing.is_empty(), "the other one was not asked: {nothing:?}");
+
+    // A password's file may hold another one: it is read for each new connection.
+    replace(folder.path(), "password", "second\n");
+    std::fs::write(&path, good.replace("path: /a", "path: /other")).unwrap();
+    gateway.signal(Signal::HUP);
+    eventually("what can change does", || async {
+        post(public, "/other", &send("1", "x")).await.status == 200
+    })
+    .await;
+    let got = post(public, "/other", &of_task("GetTask", "t0")).await.json();
+    assert_eq!(got["result"]["id"], "t0", "{got}");
+    assert_eq!(gateway.terminate().await.code, Some(0));
 }
 
 #[tokio::test]
