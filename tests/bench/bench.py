@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a call through the gateway costs, beside a bare hyper proxy, nginx, haproxy and no proxy.
+"""What a call through the gateway costs, beside a bare hyper proxy, nginx, haproxy and no proxy; what a shared store adds.
 
 Builds the programs of this folder, runs the proxies on one core, one at a time, and the load with the agents on another,
 and prints one document of tables. README.md says how to read it.
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import proxies
 import report
+import shared
 from procs import Failed, Load, Processes, cpu_seconds, descriptors, resident_bytes
 
 HERE = Path(__file__).resolve().parent
@@ -60,6 +61,9 @@ class Plan:
         self.events_seconds = 1
         self.streams = [1000]
         self.leave_seconds = 2
+        self.shared_turns = 1 if quick else 8
+        self.shared_rps = 500
+        self.shared_seconds = 1
         if not quick:
             self.churn = 5_000
             self.first_events = 500
@@ -69,10 +73,11 @@ class Plan:
 
 
 class Bench:
-    def __init__(self, options, plan, binaries, kinds):
+    def __init__(self, options, plan, binaries, kinds, stores):
         self.plan = plan
         self.binaries = binaries
         self.kinds = kinds
+        self.stores = stores
         self.proxy_core = options.proxy_core
         self.load_core = options.load_core
         self.processes = Processes()
@@ -81,6 +86,7 @@ class Bench:
         self.started = time.monotonic()
         self.turns = 0
         self.rounds = 0
+        self.shared_turns = 0
 
     # One proxy with an agent of its own.
 
@@ -239,43 +245,50 @@ class Bench:
         self.failures.append(f"{kind.name}, {what}: {error}")
         say(f"  FAILED {self.failures[-1]}")
 
-    def turn(self, proxies):
+    def turn(self, number, running):
         """What a call costs, of each proxy in turn, so that all of them meet the machine in the same mood."""
-        plan, number = self.plan, self.turns
-        say(f"turn {number + 1}")
+        plan = self.plan
 
         def measure(kind, what, one):
             self.record(kind, what, lambda: one() | {"turn": number})
 
         # Short runs side by side: what a machine with neighbours does to a figure, it does to the next one too.
         for what, (size, rps) in plan.steady.items():
-            for kind, proxy in proxies:
+            for kind, proxy in running:
                 if kind.has_process:
                     measure(kind, what, lambda: self.rate(proxy, size, rps, plan.steady_seconds))
         for what, (size, requests) in plan.closed.items():
-            for kind, proxy in proxies:
+            for kind, proxy in running:
                 measure(kind, what, lambda: self.unary(proxy, size=size, requests=requests))
-        for kind, proxy in proxies:
+        for kind, proxy in running:
             measure(kind, "follow", lambda: self.unary(proxy, "--follow", size=KIB, requests=plan.follow))
 
-    def take_turns(self):
+    def shared_turn(self, number, running):
+        for kind, proxy in running:
+            self.record(kind, shared.WHAT, lambda: shared.measure(self, proxy) | {"turn": number})
+
+    def take_turns(self, what, kinds, wanted, turn):
+        """All of these kinds are up, and each turn is one for all of them; how many were taken."""
+        taken = 0
         with contextlib.ExitStack() as stack:
             running = []
-            for kind in self.kinds:
+            for kind in kinds:
                 try:
                     running.append((kind, stack.enter_context(self.running(kind))))
                 except (Failed, OSError) as error:
                     self.fail(kind, "start", error)
-            while running and self.turns < self.plan.turns:
+            while running and taken < wanted:
                 try:
                     self.check_time()
                 except Failed as error:
-                    say(f"time is up after {self.turns} turns: {error}")
+                    say(f"time is up after {taken} turns: {error}")
                     break
-                # Each turn begins with another proxy: none always follows the same one.
-                first = self.turns % len(running)
-                self.turn(running[first:] + running[:first])
-                self.turns += 1
+                say(f"{what}: turn {taken + 1}")
+                # Each turn begins with another one: none always follows the same.
+                first = taken % len(running)
+                turn(taken, running[first:] + running[:first])
+                taken += 1
+        return taken
 
     def round(self, kinds):
         for kind in kinds:
@@ -310,9 +323,10 @@ class Bench:
 
     def run(self):
         self.streams()
-        self.take_turns()
+        self.turns = self.take_turns("a call", self.kinds, self.plan.turns, self.turn)
+        self.shared_turns = self.take_turns(shared.NAME, self.stores, self.plan.shared_turns, self.shared_turn)
         longest = 0
-        for number in range(self.plan.rounds):
+        for number in range(self.plan.rounds if self.kinds else 0):
             begun = time.monotonic()
             # Another round only if it fits, so that the whole ends in time on a slow machine as well.
             if number and begun - self.started + longest > self.plan.seconds:
@@ -349,7 +363,7 @@ def arguments():
     parser.add_argument("--gateway", type=Path, help="release binary of the gateway; without it the others are compared")
     parser.add_argument("--quick", action="store_true", help="one round, under 2 minutes; without it under 15")
     parser.add_argument("--rounds", type=int, help="how many rounds, when the time allows")
-    parser.add_argument("--only", help="names of proxies, separated by semicolons")
+    parser.add_argument("--only", help=f"names of proxies, or '{shared.NAME}', separated by semicolons")
     parser.add_argument("--out", type=Path, help="write the document there, not to standard output")
     parser.add_argument("--json", type=Path, help="write every single result there")
     parser.add_argument("--proxy-core", type=int, default=0)
@@ -358,7 +372,7 @@ def arguments():
 
 
 def choose(options):
-    """The kinds of proxies that can be run here, and why others cannot."""
+    """The kinds of proxies that can be run here, the kinds of stores (`None` where nobody wants them), and why others cannot."""
     kinds, missing = [proxies.Direct, proxies.Bare], []
     if options.gateway:
         if not os.access(options.gateway, os.X_OK):
@@ -372,18 +386,20 @@ def choose(options):
             kinds.append(kind)
         else:
             missing.append(f"{kind.name}: not installed")
+    stores = () if shared.absence() else shared.STORES
     if options.only:
         names = [name.strip() for name in options.only.split(";")]
-        unknown = set(names) - {kind.name for kind in kinds}
+        unknown = set(names) - {kind.name for kind in kinds} - {shared.NAME}
         if unknown:
             sys.exit(f"not among the proxies here: {', '.join(sorted(unknown))}")
         kinds = [kind for kind in kinds if kind.name in names]
-    return kinds, missing
+        stores = stores if shared.NAME in names else None
+    return kinds, stores, missing
 
 
 def main():
     options = arguments()
-    kinds, missing = choose(options)
+    kinds, stores, missing = choose(options)
     cores = os.sched_getaffinity(0)
     if not {options.proxy_core, options.load_core} <= cores:
         sys.exit(f"cores {options.proxy_core} and {options.load_core} are needed, these can be used: {sorted(cores)}")
@@ -393,7 +409,7 @@ def main():
     proxies.Bare.program = binaries / "bare"
     os.sched_setaffinity(0, {options.load_core})
 
-    bench = Bench(options, plan, binaries, kinds)
+    bench = Bench(options, plan, binaries, kinds, stores or ())
 
     def stop(number, _):
         raise SystemExit(128 + number)
@@ -405,9 +421,9 @@ def main():
     finally:
         bench.processes.stop_all()
 
-    facts = report.Facts(HERE, kinds, missing, options, sorted(cores))
+    facts = report.Facts(HERE, [*kinds, *bench.stores], missing, options, sorted(cores))
     command = shlex.join(["tests/bench/bench.py", *sys.argv[1:]])
-    document = report.document(bench, facts, command)
+    document = report.document(bench, facts, command, [] if stores is None else [shared.section(bench)])
     if options.out:
         options.out.write_text(document)
     else:

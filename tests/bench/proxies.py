@@ -250,6 +250,8 @@ class Gateway(Proxy):
     path = "/agents/bench"
     program = None
     state = "{ store: memory }"
+    # Of the rate limit. Without a shared store it is each gateway's own.
+    limit = "shared: false"
     access_log = "false"
 
     def __init__(self):
@@ -283,7 +285,7 @@ agents:
   - name: bench
     path: {self.path}
     upstream: {{ endpoints: [ {{ url: "http://{HOST}:{agent}/" }} ], max_connections: {MANY}, max_in_flight: {MANY} }}
-    limits: [ {{ per: principal, rate: "100000000/min", burst: 1000000 }} ]
+    limits: [ {{ per: principal, rate: "100000000/min", burst: 1000000, {self.limit} }} ]
 """)
         return [self.program, "run", "--config", config]
 

@@ -213,7 +213,8 @@ def reuse_table(results):
     return table(head, rows)
 
 
-def document(bench, facts, command):
+def document(bench, facts, command, more):
+    """`more` are sections of others."""
     results = Results(bench)
     plan = bench.plan
     facts_text = "\n".join(f"- {line}" for line in facts.lines)
@@ -223,14 +224,16 @@ def document(bench, facts, command):
     }
     closed = {"unary_1k": "1 KiB", "follow": "send, get", "unary_64k": "64 KiB"}
     other = {"churn": "new connection", "events": "SSE event"}
+    # The shared store alone has turns of its own.
+    made = f", {bench.turns} of {plan.turns} turns, {bench.rounds} of {plan.rounds} rounds" if results.names else ""
+    head = f"""# What a call costs
+
+Made by `{command}` on {facts.date}: {plan.name} mode{made},
+medians. `README.md` says what a row means. Compare within this document only: absolute figures move with the machine, ratios
+hardly.
+
+{facts_text}"""
     sections = [
-        f"""# What a call costs
-
-Made by `{command}` on {facts.date}: {plan.name} mode, {bench.turns} of {plan.turns} turns, {bench.rounds} of
-{plan.rounds} rounds, medians. `README.md` says what a row means. Compare within this document only: absolute figures move
-with the machine, ratios hardly.
-
-{facts_text}""",
         f"""## CPU time of a call, everybody at the same load
 
 µs of the proxy's CPU, {plan.connections} connections. The ratio is the median of those of {bench.turns} turns; in brackets
@@ -263,6 +266,7 @@ From the agent's write to the caller's read: the first event of a stream, one st
 {plan.connections} streams with 100 events of 256 bytes a second each.
 
 {delay_table(results)}""",
+        *more,
     ]
     for wanted in plan.streams:
         what = f"streams_{wanted}"
@@ -278,7 +282,6 @@ Resident memory of the proxy: warm without a stream, with the streams open, and 
 
 {memory_table(results, what)}"""
         )
-    failures = "\n".join(f"- {text}" for text in bench.failures) or "None."
     sections.append(f"## Upstream connections\n\n{reuse_table(results)}")
-    sections.append(f"## Failures\n\n{failures}")
-    return "\n\n".join(sections) + "\n"
+    failures = "\n".join(f"- {text}" for text in bench.failures) or "None."
+    return "\n\n".join([head, *(sections if results.names else more), f"## Failures\n\n{failures}"]) + "\n"

@@ -4,7 +4,8 @@
 //! - `unary`: closed loop, every connection sends its next call when it has its answer. `--churn` opens a connection a
 //!   call, `--follow` asks for every task that it was given (`SendMessage` and `GetTask` in turn).
 //! - `rate`: open loop, `--rps` calls a second whatever the answers do. Latency counts from the moment at which a call
-//!   was to be sent, so waiting for a free connection is in it.
+//!   was to be sent, so waiting for a free connection is in it. With `--follow`, all sends over, every task that they made
+//!   is asked for at the same rate, and with `--other` once more through another gateway.
 //! - `first-event`: opens streams, a few at a time, and closes each after its first event. The delay counts from the
 //!   agent's stamp in the event.
 //! - `events`: streams with events at a rate, to their clean end.
@@ -26,8 +27,9 @@ use a2a_gateway_bench::args::Args;
 use a2a_gateway_bench::payload::{Plan, Target};
 
 const SWITCHES: [&str; 3] = ["churn", "follow", "step"];
-const OPTIONS: [&str; 16] = [
+const OPTIONS: [&str; 17] = [
     "target",
+    "other",
     "path",
     "api-key",
     "size",
@@ -85,9 +87,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
         "rate" => unary::open_loop(
             &options,
-            args.or("size", 1024)?,
-            args.or("rps", 2000)?,
-            args.or("warmup", 0)?,
+            &unary::Open {
+                size: args.or("size", 1024)?,
+                rps: args.or("rps", 2000)?,
+                warmup: args.or("warmup", 0)?,
+                follow: args.has("follow"),
+                other: args.text("other").map(|_| args.need("other")).transpose()?,
+            },
         ),
         "first-event" => streams::first_event(&options, args.or("count", 200)?, args.or("warmup", 0)?),
         "events" => streams::events(
@@ -115,6 +121,19 @@ impl Options {
             return Err("nobody is left to say go".into());
         }
         Ok(())
+    }
+
+    /// The same calls to another address.
+    #[must_use]
+    pub fn to(&self, address: SocketAddrV4) -> Self {
+        Self {
+            address,
+            target: Target {
+                authority: address.to_string(),
+                ..self.target.clone()
+            },
+            ..*self
+        }
     }
 
     /// The address to call from for the connection with this number.

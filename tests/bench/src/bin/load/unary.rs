@@ -1,6 +1,7 @@
 //! Calls with one answer: as fast as they come back, or at a fixed rate.
 
 use std::collections::VecDeque;
+use std::net::SocketAddrV4;
 
 use a2a_gateway_bench::clock::now_ns;
 use a2a_gateway_bench::payload::{self, Request};
@@ -32,6 +33,17 @@ pub struct Closed {
     pub follow: bool,
 }
 
+pub struct Open {
+    pub size: usize,
+    pub rps: u64,
+    /// Seconds.
+    pub warmup: u64,
+    /// The sends over, each task is asked for at the same rate.
+    pub follow: bool,
+    /// Another way to the same agent: each task is asked for there, too.
+    pub other: Option<SocketAddrV4>,
+}
+
 /// The counts of one phase.
 #[derive(Default)]
 struct Tally {
@@ -40,6 +52,8 @@ struct Tally {
     errors: u64,
     first_error: Option<String>,
     connects: u64,
+    /// What the agent made, where somebody asks for it later.
+    tasks: Option<Vec<String>>,
 }
 
 impl Tally {
@@ -74,8 +88,8 @@ struct Slot {
     /// When the call that is under way was sent, or was to be sent.
     since: u64,
     busy: bool,
-    /// `GetTask` for the last answer's task, when it is to be asked for next.
-    follow: Option<Request>,
+    /// What is to be sent next instead of a send: `GetTask`.
+    next: Option<Request>,
 }
 
 struct Load<'a> {
@@ -105,7 +119,7 @@ impl<'a> Load<'a> {
                 client: Some(Client::open(options, &load.reactor, place)?),
                 since: 0,
                 busy: false,
-                follow: None,
+                next: None,
             });
         }
         Ok(load)
@@ -120,8 +134,8 @@ impl<'a> Load<'a> {
         tally.sent += 1;
         slot.since = since;
         slot.busy = true;
-        let mut follow = slot.follow.take();
-        let request = follow.as_mut().unwrap_or(&mut self.request);
+        let mut next = slot.next.take();
+        let request = next.as_mut().unwrap_or(&mut self.request);
         let sent = match slot.client.as_mut() {
             Some(client) => client.send(request, self.number),
             None => Client::open(self.options, &self.reactor, place).and_then(|mut client| {
@@ -211,7 +225,7 @@ impl<'a> Load<'a> {
             return;
         };
         if plan.follow {
-            slot.follow = slot
+            slot.next = slot
                 .client
                 .as_ref()
                 .and_then(Client::task)
@@ -231,10 +245,30 @@ impl<'a> Load<'a> {
         }
     }
 
+    /// Sends for so many seconds.
     fn run_open(&mut self, rps: u64, seconds: u64, tally: &mut Tally) -> Result<u64, Failure> {
+        self.run_steadily(SECOND / rps.max(1), seconds * SECOND, Vec::new(), tally)
+    }
+
+    /// Asks for each of the tasks.
+    fn run_gets(&mut self, rps: u64, tasks: &[String], tally: &mut Tally) -> Result<u64, Failure> {
         let interval = SECOND / rps.max(1);
+        let ask = |task: &String| payload::get_task(&self.options.target, task);
+        let gets: Vec<Request> = tasks.iter().map(ask).collect();
+        self.run_steadily(interval, interval * gets.len() as u64, gets, tally)
+    }
+
+    /// A call each `interval` nanoseconds for `length` of them: one of `calls` while there are any, else a send.
+    fn run_steadily(
+        &mut self,
+        interval: u64,
+        length: u64,
+        calls: Vec<Request>,
+        tally: &mut Tally,
+    ) -> Result<u64, Failure> {
+        let mut calls = calls.into_iter();
         let start = now_ns() + interval;
-        let stop = start + seconds * SECOND;
+        let stop = start + length;
         let mut next = start;
         let mut due = VecDeque::new();
         let mut free: Vec<usize> = (0..self.slots.len()).collect();
@@ -255,6 +289,9 @@ impl<'a> Load<'a> {
                 let place = usize::try_from(report.token)?;
                 if self.take(place, tally) {
                     free.push(place);
+                    if let Some(tasks) = &mut tally.tasks {
+                        tasks.extend(self.task(place));
+                    }
                 }
             }
             let now = now_ns();
@@ -271,6 +308,9 @@ impl<'a> Load<'a> {
                     break;
                 };
                 due.pop_front();
+                if let Some(slot) = self.slots.get_mut(place) {
+                    slot.next = calls.next();
+                }
                 self.send(place, since, tally);
                 if self.slots.get(place).is_some_and(|slot| !slot.busy) {
                     free.push(place);
@@ -283,6 +323,12 @@ impl<'a> Load<'a> {
         self.give_up(tally);
         self.reports = reports;
         Ok(now_ns() - start)
+    }
+
+    /// The task that the last answer of this slot brought.
+    fn task(&self, place: usize) -> Option<String> {
+        let client = self.slots.get(place)?.client.as_ref()?;
+        client.task().map(str::to_owned)
     }
 }
 
@@ -298,14 +344,40 @@ pub fn closed_loop(options: &Options, plan: &Closed) -> Result<(), Failure> {
     print(&tally.report("unary", took))
 }
 
-pub fn open_loop(options: &Options, size: usize, rps: u64, warmup: u64) -> Result<(), Failure> {
-    let mut load = Load::new(options, size)?;
+pub fn open_loop(options: &Options, plan: &Open) -> Result<(), Failure> {
+    let elsewhere = plan.other.map(|address| options.to(address));
+    let mut load = Load::new(options, plan.size)?;
+    let mut other = elsewhere
+        .as_ref()
+        .map(|options| Load::new(options, plan.size))
+        .transpose()?;
     let mut warm = Tally::default();
-    if warmup > 0 {
-        load.run_open(rps, warmup, &mut warm)?;
+    if plan.warmup > 0 {
+        for load in std::iter::once(&mut load).chain(&mut other) {
+            load.run_open(plan.rps, plan.warmup, &mut warm)?;
+        }
     }
     options.ready(&json!({ "errors": warm.errors, "first_error": warm.first_error }))?;
-    let mut tally = Tally::default();
-    let took = load.run_open(rps, options.seconds, &mut tally)?;
-    print(&tally.report("rate", took))
+    let mut tally = Tally {
+        tasks: Some(Vec::new()).filter(|_| plan.follow || other.is_some()),
+        ..Tally::default()
+    };
+    let took = load.run_open(plan.rps, options.seconds, &mut tally)?;
+    let tasks = tally.tasks.take().unwrap_or_default();
+    let mut report = tally.report("rate", took);
+    let mut get = |name: &str, load: &mut Load<'_>| -> Result<(), Failure> {
+        tally.latencies.clear();
+        load.run_gets(plan.rps, &tasks, &mut tally)?;
+        report[name] = summary(&mut tally.latencies);
+        Ok(())
+    };
+    if plan.follow {
+        get("gets", &mut load)?;
+    }
+    if let Some(other) = &mut other {
+        get("gets_elsewhere", other)?;
+    }
+    report["errors"] = tally.errors.into();
+    report["first_error"] = tally.first_error.into();
+    print(&report)
 }
