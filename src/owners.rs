@@ -1,7 +1,7 @@
 //! Whose the tasks and contexts are that a call names, as far as this gateway and those that share its store know.
 //!
-//! Tells; whether the caller may use them is decided by `authorize`. Where nobody can be asked, what is not known here is
-//! unavailable rather than unknown.
+//! Tells; whether the caller may use them is decided by `authorize`. Where nobody can be asked, or the shared store gets
+//! back what it had lost, what is not known here is unavailable rather than unknown.
 
 use std::sync::Arc;
 
@@ -37,16 +37,19 @@ impl Named<'_> {
     }
 
     /// Somebody else's task and nobody's are one answer, after one wait: where gateways share records, what is known here is
-    /// asked for as well, unless something was `asked` already, and while that cannot be done both are unavailable.
-    pub async fn refused(&self, error: authorize::Error, asked: bool) -> Reject {
+    /// asked for as well, unless something was asked already and `told` what is known, and while nobody can tell both are
+    /// unavailable.
+    pub async fn refused(&self, error: authorize::Error, told: Option<Knowledge>) -> Reject {
         let tasks = self.call.task.iter().chain(&self.call.references);
-        let anew = || self.affinity.inquire_anew(self.agent, tasks, &self.call.context);
-        let partial = match (!asked).then(anew) {
-            None | Some(Inquiry::Settled) => false,
-            Some(Inquiry::Away) => true,
-            Some(Inquiry::Asking(asking)) => asking.await == Knowledge::Partial,
+        let knowledge = match told {
+            Some(knowledge) => knowledge,
+            None => match self.affinity.inquire_anew(self.agent, tasks, &self.call.context) {
+                Inquiry::Settled => Knowledge::Whole,
+                Inquiry::Away => Knowledge::Partial,
+                Inquiry::Asking(asking) => asking.await,
+            },
         };
-        if partial || self.affinity.is_away() {
+        if knowledge == Knowledge::Partial || self.affinity.is_away() {
             return Reject::new(Reason::OwnerUnavailable);
         }
         Reject::from(error)
@@ -89,7 +92,7 @@ impl Owners {
         }
     }
 
-    /// For when other gateways cannot be asked, who may know an id that this one does not: what may be somebody's is not
+    /// For when other gateways cannot be asked, or write back what the store had lost, and may know an id that this one does not: what may be somebody's is not
     /// given to anybody. Where tasks have no owners, the endpoints are asked.
     pub fn alone(self, ownership: &Ownership, call: &Call) -> Result<Self, Reject> {
         let task = call.task.is_some() && self.task.is_none();

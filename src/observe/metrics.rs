@@ -44,6 +44,7 @@ pub const CONTEXTS: &str = "a2a_gateway_contexts";
 pub const EVICTIONS: &str = "a2a_gateway_task_evictions_total";
 pub const JOURNAL_BYTES: &str = "a2a_gateway_journal_bytes";
 pub const STORE_DEGRADED: &str = "a2a_gateway_store_degraded";
+pub const STORE_RECOVERING: &str = "a2a_gateway_store_recovering";
 pub const STORE_WRITE_ERRORS: &str = "a2a_gateway_store_write_errors_total";
 pub const STORE_ROUND_TRIP: &str = "a2a_gateway_store_round_trip_seconds";
 pub const STORE_ERRORS: &str = "a2a_gateway_store_errors_total";
@@ -147,6 +148,10 @@ pub const HELP: &[(&str, &str)] = &[
         STORE_DEGRADED,
         "1 while the store cannot be written, or the shared one not be asked; calls go on from memory.",
     ),
+    (
+        STORE_RECOVERING,
+        "1 while gateways write back what the shared store has lost; ids that are not found are unavailable.",
+    ),
     (STORE_WRITE_ERRORS, "Failed writes of the embedded store."),
     (
         STORE_ROUND_TRIP,
@@ -208,6 +213,7 @@ pub struct Metrics {
     pub evicted_live: IntGauge,
     pub journal_bytes: IntGauge,
     pub store_degraded: IntGauge,
+    pub store_recovering: IntGauge,
     pub store_write_errors: IntGauge,
     pub store_round_trip: HistogramVec,
     pub store_errors: IntCounterVec,
@@ -267,6 +273,7 @@ impl Metrics {
             evicted_live: evictions.with_label_values(&["live"]),
             journal_bytes: make.gauge(JOURNAL_BYTES)?,
             store_degraded: make.gauge(STORE_DEGRADED)?,
+            store_recovering: make.gauge(STORE_RECOVERING)?,
             store_write_errors: make.gauge(STORE_WRITE_ERRORS)?,
             store_round_trip: make.histograms(STORE_ROUND_TRIP, &["operation"])?,
             store_errors: make.counters(STORE_ERRORS, &["reason"])?,

@@ -240,20 +240,20 @@ impl Pipeline {
             agent: &agent.metrics.name,
             call: &call,
         };
-        let (knowledge, asked_store) = match named.inquire() {
-            Inquiry::Settled => (Knowledge::Whole, false),
-            Inquiry::Away => (Knowledge::Partial, false),
-            Inquiry::Asking(asking) => (asking.await, true),
+        let told = match named.inquire() {
+            Inquiry::Settled => None,
+            Inquiry::Away => Some(Knowledge::Partial),
+            Inquiry::Asking(asking) => Some(asking.await),
         };
         let mut owners = named.owners();
-        if knowledge == Knowledge::Partial {
+        if told == Some(Knowledge::Partial) {
             owners = owners.alone(&enforced.ownership, &call)?;
         }
         let permit = match authorize::tasks(checked, &enforced.ownership, &owners) {
             Ok(permit) => permit,
             Err(error) => {
                 held.record.detail = Some(owners.why_not_found());
-                return Err(in_form(named.refused(error, asked_store).await));
+                return Err(in_form(named.refused(error, told).await));
             }
         };
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;

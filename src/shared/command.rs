@@ -1,4 +1,4 @@
-//! What the store is asked, as commands of Redis 6.2: reads that keep a record alive, and two scripts.
+//! What the store is asked, as commands of Redis 6.2: reads that keep a record alive, and three scripts.
 //!
 //! A record is bytes of which the scripts know this much: the first is its version, the third a state (5 to 8 are final),
 //! and from the fourth on stands who owns it. `affinity` writes them.
@@ -22,8 +22,16 @@ pub enum Command {
     /// Takes one call out of a budget (GCRA): one each `each` microseconds, `burst` at once. Replies with 0, or with the
     /// microseconds until there is one.
     Take { key: Vec<u8>, each: u64, burst: u32 },
-    /// Leaves a mark for `keep` seconds; replies with the one before.
-    Mark { key: Vec<u8>, mark: u32, keep: u32 },
+    /// Leaves a mark for `keep` seconds, unless the one before is gone or less than `after`: that stays as it is found. With
+    /// 0 it is left anyway. Replies with the one before.
+    Mark {
+        key: Vec<u8>,
+        mark: u32,
+        after: u32,
+        keep: u32,
+    },
+    /// What stands there, which lives no longer for it.
+    Peek { key: Vec<u8> },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +91,16 @@ redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - 
 return 0
 ";
 
+/// A mark is a number. What a server lost shows until the gateway has said so.
+const MARK: &str = "
+local held = redis.call('GET', KEYS[1])
+local after = tonumber(ARGV[2])
+if after == 0 or (held and (tonumber(held) or 0) >= after) then
+  redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
+end
+return held
+";
+
 struct Script {
     text: &'static str,
     hash: String,
@@ -90,6 +108,7 @@ struct Script {
 
 static LEARN_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(LEARN));
 static TAKE_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(TAKE));
+static MARK_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(MARK));
 
 impl Script {
     fn new(text: &'static str) -> Self {
@@ -143,9 +162,13 @@ impl Command {
                 command = script(&TAKE_SCRIPT, key);
                 command.arg(*each).arg(*burst);
             }
-            Self::Mark { key, mark, keep } => {
-                command = cmd("SET");
-                command.arg(key).arg(*mark).arg("EX").arg(*keep).arg("GET");
+            Self::Mark { key, mark, after, keep } => {
+                command = script(&MARK_SCRIPT, key);
+                command.arg(*mark).arg(*after).arg(*keep);
+            }
+            Self::Peek { key } => {
+                command = cmd("GET");
+                command.arg(key);
             }
         }
         command

@@ -2,7 +2,8 @@
 //!
 //! The mark is the time, under keys of this gateway alone. It proves that the server takes writes, and tells what the
 //! server lost: after a restart or a failover the last mark that is found is as old as the data. In a cluster there are
-//! many marks, so that most likely every node has some.
+//! many marks, so that most likely every node has some. What was lost is declared to all before new marks are left: see
+//! `recovery`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,12 +14,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::command::{Command, Fault, Reply};
 use super::connect::Link;
-use super::{Inner, Live};
+use super::{Inner, Live, recovery};
 
 /// How often a mark is left. What is in doubt after a failover grows with it.
 const MARK_EVERY: Duration = Duration::from_secs(1);
-/// A longer outage makes everything doubtful, which is only work.
-const MARK_LIVES: u32 = 24 * 3600;
+/// A longer outage makes everything doubtful. Longer than records live by default: a server that evicts what expires next
+/// must not take the marks first, which would be a loss of everything.
+const MARK_LIVES: u32 = 30 * 24 * 3600;
 /// Of 20 masters, the odds that a certain one has no mark are 1 to 26.
 const CLUSTER_MARKS: usize = 64;
 /// A write of the same second as a mark may have come after it.
@@ -30,28 +32,33 @@ const PAUSE_LAST: Duration = Duration::from_secs(2);
 /// A connection that lived so long was a good one.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// What the marks tell.
-enum Marks {
-    /// Everything that was written before `since` is there.
-    Found {
-        since: u32,
-    },
-    /// None was left before.
-    First,
-    Refused,
+/// What stood there before the marks were left.
+struct Stood {
+    /// The oldest mark; 0 if one was gone.
+    oldest: u32,
+    /// A loss is declared.
+    declared: bool,
+    refused: bool,
+}
+
+/// Keys of this process alone.
+pub(super) fn marks(prefix: &str, cluster: bool) -> Vec<Vec<u8>> {
+    let id = uuid::Uuid::new_v4();
+    let count = if cluster { CLUSTER_MARKS } else { 1 };
+    (0..count)
+        .map(|number| format!("{prefix}g:{id}:{number}").into_bytes())
+        .collect()
 }
 
 impl Inner {
     pub(super) async fn keep(self: Arc<Self>) {
-        // Of this process: another one has written other records.
-        let names = self.names();
         let mut pause = PAUSE_FIRST;
         loop {
-            match self.attempt(&names).await {
+            match self.attempt().await {
                 Ok(live) => {
                     let born = Instant::now();
                     self.attempted.send_replace(true);
-                    self.watch(&live, &names).await;
+                    self.watch(&live).await;
                     if born.elapsed() >= STEADY {
                         pause = PAUSE_FIRST;
                     }
@@ -68,27 +75,15 @@ impl Inner {
         }
     }
 
-    fn names(&self) -> Vec<Vec<u8>> {
-        let id = uuid::Uuid::new_v4();
-        let count = if self.connector.is_cluster() { CLUSTER_MARKS } else { 1 };
-        (0..count)
-            .map(|number| format!("{}g:{id}:{number}", self.prefix).into_bytes())
-            .collect()
-    }
-
-    async fn attempt(&self, names: &[Vec<u8>]) -> Result<Arc<Live>, Fault> {
+    async fn attempt(&self) -> Result<Arc<Live>, Fault> {
         let live = Arc::new(Live {
             link: self.connector.connect().await?,
         });
         self.rehearse(&live.link).await?;
-        let now = self.now();
-        let marks = self.mark(&live.link, names, now).await?;
         // Whatever a replica lacks that became a master was written since its last mark.
-        if let Marks::Found { since } = marks {
-            self.doubt
-                .fetch_min(since.saturating_sub(MARK_MARGIN), Ordering::AcqRel);
+        if let Some(since) = self.mark(&live.link).await? {
+            self.recovery.doubt(since);
         }
-        self.noted(&marks, now);
         self.live.store(Some(Arc::clone(&live)));
         self.back();
         self.news.notify_one();
@@ -96,17 +91,15 @@ impl Inner {
     }
 
     /// Until the connection is no longer used.
-    async fn watch(&self, live: &Arc<Live>, names: &[Vec<u8>]) {
+    async fn watch(&self, live: &Arc<Live>) {
         loop {
-            tokio::select! {
-                () = self.broken.notified() => {}
-                () = sleep(MARK_EVERY) => {
-                    let now = self.now();
-                    match self.mark(&live.link, names, now).await {
-                        Ok(marks) => self.compare(&marks, now),
-                        Err(fault) => self.lost(live, &fault),
-                    }
-                }
+            let due = tokio::select! {
+                () = self.broken.notified() => false,
+                () = self.suspected.notified() => true,
+                () = sleep(MARK_EVERY) => true,
+            };
+            if due && let Err(fault) = self.mark(&live.link).await {
+                self.lost(live, &fault);
             }
             if !self
                 .live
@@ -128,6 +121,11 @@ impl Inner {
                 record: vec![0; 4],
                 keep: 60,
             },
+            Command::Put {
+                key: key("probe"),
+                record: vec![0; 4],
+                keep: 60,
+            },
             Command::Read {
                 key: key("probe"),
                 keep: 60,
@@ -142,57 +140,59 @@ impl Inner {
         Ok(())
     }
 
-    async fn mark(&self, link: &Link, names: &[Vec<u8>], now: u32) -> Result<Marks, Fault> {
-        let commands: Vec<Command> = names
-            .iter()
-            .map(|key| Command::Mark {
-                key: key.clone(),
-                mark: now,
-                keep: MARK_LIVES,
-            })
-            .collect();
-        let mut oldest = u32::MAX;
-        for reply in self.all(link, &commands).await? {
-            match reply {
-                Reply::Refused => return Ok(Marks::Refused),
-                Reply::Nothing => oldest = 0,
-                Reply::Bytes(text) => {
-                    let mark = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
-                    oldest = oldest.min(mark.unwrap_or(0));
-                }
-                Reply::Number(_) => return Err(Fault::Strange),
-            }
-        }
-        if self.marked.load(Ordering::Relaxed) == 0 {
-            return Ok(Marks::First);
-        }
-        Ok(Marks::Found { since: oldest })
-    }
-
-    /// A server that was emptied, or replaced by another one, without the connection breaking.
-    fn compare(&self, marks: &Marks, now: u32) {
-        if let Marks::Found { since } = *marks
-            && since < self.marked.load(Ordering::Relaxed)
-        {
-            tracing::warn!("the shared store has lost records; what this gateway knows is written again");
-            self.doubt
-                .fetch_min(since.saturating_sub(MARK_MARGIN), Ordering::AcqRel);
+    /// Leaves the marks; gives since when writes may be missing, if marks were left before. A loss shows in the marks until
+    /// it is declared: whoever finds a new one finds the declaration too.
+    async fn mark(&self, link: &Link) -> Result<Option<u32>, Fault> {
+        let (now, last) = (self.now(), self.marked.load(Ordering::Relaxed));
+        let stood = self.leave(link, now, last).await?;
+        let since = stood.oldest.saturating_sub(MARK_MARGIN);
+        let lost = recovery::is_lost(last, stood.oldest);
+        if lost {
+            self.recovery.lost(since);
             self.news.notify_one();
         }
-        self.noted(marks, now);
+        let mut refused = stood.refused;
+        let behind = self.recovery.is_behind();
+        self.recovery.saw(behind || stood.declared);
+        if behind {
+            let replies = self.all(link, &[self.recovery.declare(now)]).await?;
+            refused |= replies.contains(&Reply::Refused);
+        }
+        if lost && !refused {
+            refused = self.leave(link, now, 0).await?.refused;
+        }
+        if refused {
+            self.refuse();
+            return Ok(None);
+        }
+        self.marked.store(now, Ordering::Relaxed);
+        if self.refuses.swap(false, Ordering::AcqRel) {
+            tracing::info!("the shared store takes records again");
+            self.news.notify_one();
+        }
+        Ok((last != 0).then_some(since))
     }
 
-    fn noted(&self, marks: &Marks, now: u32) {
-        match marks {
-            Marks::Refused => self.refuse(),
-            Marks::Found { .. } | Marks::First => {
-                self.marked.store(now, Ordering::Relaxed);
-                if self.refuses.swap(false, Ordering::AcqRel) {
-                    tracing::info!("the shared store takes records again");
-                    self.news.notify_one();
-                }
-            }
-        }
+    /// One that is older than `after` stays.
+    async fn leave(&self, link: &Link, mark: u32, after: u32) -> Result<Stood, Fault> {
+        let leave = |key: &Vec<u8>| Command::Mark {
+            key: key.clone(),
+            mark,
+            after,
+            keep: MARK_LIVES,
+        };
+        let mut commands: Vec<Command> = self.marks.iter().map(leave).collect();
+        commands.push(self.recovery.look());
+        let mut replies = self.all(link, &commands).await?;
+        let declared = replies.pop().is_some_and(|declared| declared != Reply::Nothing);
+        let refused = replies.contains(&Reply::Refused);
+        // What is refused says nothing of what stood there.
+        let stood = replies.iter().filter(|reply| **reply != Reply::Refused);
+        Ok(Stood {
+            oldest: stood.map(recovery::time_of).min().unwrap_or(after),
+            declared,
+            refused,
+        })
     }
 
     async fn all(&self, link: &Link, commands: &[Command]) -> Result<Vec<Reply>, Fault> {

@@ -7,12 +7,14 @@
 //!
 //! Knows nothing of tasks: keys and records are bytes. What a server lost while it was away (a restart without its data, a
 //! failover to a replica that lagged) is told by a mark that this gateway leaves every second: `doubts` gives the time
-//! since when writes may be missing. Types of the `redis` crate do not leave this folder.
+//! since when writes may be missing. Until all gateways have written back what was lost, `look` says that what is missing
+//! may be somebody's. Types of the `redis` crate do not leave this folder.
 
 mod command;
 mod connect;
 mod keep;
 mod key;
+mod recovery;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +35,7 @@ use crate::drain::Drain;
 use crate::observe::Metrics;
 use command::Fault;
 use connect::{Connector, Link};
+use recovery::{Recovery, Standing};
 
 /// The store was not asked, or did not answer in time: nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +55,13 @@ pub enum Purpose {
     Limit,
 }
 
+/// What a question for records found.
+pub struct Looked {
+    pub replies: Vec<Reply>,
+    /// What is missing is nobody's. Not so where records were lost that gateways may still write back.
+    pub whole: bool,
+}
+
 /// Clones share the connection.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
@@ -65,12 +75,18 @@ struct Inner {
     live: ArcSwapOption<Live>,
     /// Full: it answers, but takes no new records.
     refuses: AtomicBool,
-    /// Since when writes may be missing, in Unix seconds; `u32::MAX` is no doubt.
-    doubt: AtomicU32,
-    /// The mark that all servers had last.
+    recovery: Recovery,
+    /// Keys of the marks. Of this process: another one has written other records.
+    marks: Vec<Vec<u8>>,
+    /// What is asked beside records: the mark, unless there are many, and whether a loss is declared. In this order: who
+    /// leaves a mark anew has declared the loss before.
+    beside: Vec<Command>,
+    /// The mark that all servers had last; 0 if none was left.
     marked: AtomicU32,
     /// The connection broke.
     broken: Notify,
+    /// A question found the mark gone.
+    suspected: Notify,
     /// It is back, or takes records again.
     news: Notify,
     /// The first attempt to connect is over.
@@ -99,16 +115,28 @@ struct Live {
 impl Store {
     pub fn new(config: &config::Redis, clock: Clock, metrics: &Metrics) -> Self {
         let of = |operation| metrics.store_round_trip.with_label_values(&[operation]);
+        let connector = Connector::new(config);
+        let recovery = Recovery::new(&config.key_prefix, metrics.store_recovering.clone());
+        let marks = keep::marks(&config.key_prefix, connector.is_cluster());
+        let own = match &*marks {
+            [key] => Some(Command::Peek { key: key.clone() }),
+            // Of a cluster: what one node lost is found by the next marks.
+            _ => None,
+        };
+        let beside = own.into_iter().chain([recovery.look()]).collect();
         Self(Arc::new(Inner {
-            connector: Connector::new(config),
+            connector,
             timeout: config.timeout,
             prefix: Box::from(config.key_prefix.as_str()),
             clock,
             live: ArcSwapOption::empty(),
             refuses: AtomicBool::new(false),
-            doubt: AtomicU32::new(u32::MAX),
+            recovery,
+            marks,
+            beside,
             marked: AtomicU32::new(0),
             broken: Notify::new(),
+            suspected: Notify::new(),
             news: Notify::new(),
             attempted: watch::Sender::new(false),
             outage: Mutex::default(),
@@ -150,41 +178,40 @@ impl Store {
 
     /// Asks everything at once. A reply for each command, or nothing at all.
     pub async fn ask(&self, purpose: Purpose, commands: &[Command]) -> Result<Vec<Reply>, Away> {
+        self.0.ask(purpose, commands.iter()).await
+    }
+
+    /// Asks for records, and in the same round trip whether one that is missing can have been lost.
+    pub async fn look(&self, commands: &[Command]) -> Result<Looked, Away> {
         let inner = &*self.0;
-        let Some(live) = inner.live.load_full() else {
-            return Err(Away);
+        // Before the question: a mark that is left meanwhile is as good.
+        let last = inner.marked.load(Ordering::Relaxed);
+        let all = commands.iter().chain(&inner.beside);
+        let mut replies = inner.ask(Purpose::Lookup, all).await?;
+        let beside = replies.split_off(commands.len());
+        let standing = match &*beside {
+            [mark, declared] => recovery::judge(last, Some(mark), declared),
+            [declared] => recovery::judge(last, None, declared),
+            _ => Standing::Declared,
         };
-        let started = Instant::now();
-        let all = join_all(commands.iter().map(|command| command.run(&live.link)));
-        let Ok(answered) = timeout(inner.timeout, all).await else {
-            inner.lost(&live, &Fault::Timeout);
-            return Err(Away);
-        };
-        if let Some(histogram) = inner.round_trips.get(purpose as usize) {
-            histogram.observe(started.elapsed().as_secs_f64());
+        // Once: from then on the next mark is soon enough.
+        if standing == Standing::Found && !inner.recovery.is_seen() {
+            inner.suspected.notify_one();
         }
-        let mut replies = Vec::with_capacity(answered.len());
-        for answer in answered {
-            match answer {
-                Ok(reply) => {
-                    if reply == Reply::Refused {
-                        inner.refuse();
-                    }
-                    replies.push(reply);
-                }
-                Err(fault) => {
-                    inner.lost(&live, &fault);
-                    return Err(Away);
-                }
-            }
-        }
-        Ok(replies)
+        Ok(Looked {
+            replies,
+            whole: standing == Standing::Whole,
+        })
     }
 
     /// Since when writes may be missing, in Unix seconds; told once.
     pub fn doubts(&self) -> Option<u32> {
-        let since = self.0.doubt.swap(u32::MAX, Ordering::AcqRel);
-        (since != u32::MAX).then_some(since)
+        self.0.recovery.doubts()
+    }
+
+    /// Everything is written back that `doubts` told of.
+    pub fn caught_up(&self) {
+        self.0.recovery.caught_up();
     }
 
     /// Resolves when it came back, takes records again, or has lost some. For one listener.
@@ -194,6 +221,37 @@ impl Store {
 }
 
 impl Inner {
+    async fn ask(&self, purpose: Purpose, commands: impl Iterator<Item = &Command>) -> Result<Vec<Reply>, Away> {
+        let Some(live) = self.live.load_full() else {
+            return Err(Away);
+        };
+        let started = Instant::now();
+        let all = join_all(commands.map(|command| command.run(&live.link)));
+        let Ok(answered) = timeout(self.timeout, all).await else {
+            self.lost(&live, &Fault::Timeout);
+            return Err(Away);
+        };
+        if let Some(histogram) = self.round_trips.get(purpose as usize) {
+            histogram.observe(started.elapsed().as_secs_f64());
+        }
+        let mut replies = Vec::with_capacity(answered.len());
+        for answer in answered {
+            match answer {
+                Ok(reply) => {
+                    if reply == Reply::Refused {
+                        self.refuse();
+                    }
+                    replies.push(reply);
+                }
+                Err(fault) => {
+                    self.lost(&live, &fault);
+                    return Err(Away);
+                }
+            }
+        }
+        Ok(replies)
+    }
+
     /// Opens the circuit, unless another connection has taken this one's place.
     fn lost(&self, live: &Arc<Live>, fault: &Fault) {
         self.errors.with_label_values(&[fault.reason()]).inc();

@@ -8,7 +8,8 @@
 //! The tables are the queue too: a record that the store does not have is marked as such in its shard until the store has
 //! taken it. So an outage of any length needs no memory of its own, the bound is `max_tasks`, and what goes at
 //! that bound goes in its order. After an outage, what the store may have lost is marked again. While the store is away
-//! nothing waits for it, and a question that could not be asked is told apart from one whose answer is "nobody".
+//! nothing waits for it, and a question that could not be asked is told apart from one whose answer is "nobody". So is
+//! what is not found while gateways write back what the store has lost.
 
 mod record;
 
@@ -69,7 +70,7 @@ pub type Asking = Pin<Box<dyn Future<Output = Knowledge> + Send>>;
 pub enum Knowledge {
     /// What memory does not know, nobody does.
     Whole,
-    /// The shared store is away: what memory does not know, others may.
+    /// The shared store is away, or has lost records that gateways write back: what memory does not know, others may.
     Partial,
 }
 
@@ -271,12 +272,16 @@ impl Affinity {
                 keep: sharing.keep,
             })
             .collect();
-        let Ok(replies) = sharing.store.ask(Purpose::Lookup, &commands).await else {
+        let Ok(looked) = sharing.store.look(&commands).await else {
             return knowledge_without(wanted);
         };
         let now = self.now();
-        let mut knowledge = Knowledge::Whole;
-        for (one, reply) in wanted.iter().zip(replies) {
+        let mut knowledge = if looked.whole {
+            Knowledge::Whole
+        } else {
+            Knowledge::Partial
+        };
+        for (one, reply) in wanted.iter().zip(looked.replies) {
             let table = self.table(one.kind);
             match reply {
                 Reply::Bytes(value) => match record::decode(&value) {
@@ -400,7 +405,9 @@ impl Affinity {
                 })
                 .await;
             }
-            self.tell_unwritten(OWN_ERRAND).await;
+            if self.tell_unwritten(OWN_ERRAND).await {
+                sharing.store.caught_up();
+            }
         }
     }
 
@@ -409,8 +416,9 @@ impl Affinity {
         let _given_up = tokio::time::timeout(LAST_WORDS, self.tell_unwritten(0)).await;
     }
 
-    /// New records younger than `own_errand` seconds are left to the answers that wait for them.
-    async fn tell_unwritten(&self, own_errand: u32) {
+    /// New records younger than `own_errand` seconds are left to the answers that wait for them. True if all others were told
+    /// that were unwritten when it began.
+    async fn tell_unwritten(&self, own_errand: u32) -> bool {
         let takes_records = || {
             self.store
                 .sharing()
@@ -421,7 +429,7 @@ impl Affinity {
             for index in Table::shards() {
                 if !takes_records() {
                     self.give_back(&batch);
-                    return;
+                    return false;
                 }
                 // The list of a shard is taken whole: what fails is given back.
                 let slots = table.lock_shard(index).take_unwritten();
@@ -433,7 +441,7 @@ impl Affinity {
                     let full = batch.len() >= BATCH;
                     if full && !self.tell_batch(&mut batch).await {
                         table.give_back(index, slots);
-                        return;
+                        return false;
                     }
                     if slots.len() == 0 {
                         break;
@@ -441,9 +449,7 @@ impl Affinity {
                 }
             }
         }
-        if !batch.is_empty() {
-            self.tell_batch(&mut batch).await;
-        }
+        batch.is_empty() || self.tell_batch(&mut batch).await
     }
 
     /// False if the store takes no more.

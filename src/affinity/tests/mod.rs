@@ -7,6 +7,7 @@ mod faults;
 mod kill;
 mod outages;
 mod owners;
+mod recovery;
 #[path = "../../../tests/e2e/harness/redis.rs"]
 mod redis;
 mod replay;

@@ -101,6 +101,14 @@ impl Gateway {
         eventually("it is away", || async { !self.store.is_up() }).await;
     }
 
+    /// Everybody has written back what the store had lost: what is not found is nobody's.
+    pub async fn has_recovered(&self) {
+        eventually("what is not found is nobody's", || async {
+            self.task("unknown").await == Ok(None)
+        })
+        .await;
+    }
+
     pub async fn told_everything(&self) {
         eventually("everything is told", || async { self.affinity.stats().unwritten == 0 }).await;
     }

@@ -5,6 +5,7 @@ use super::servers::{Tls, sentinel};
 use super::shared::*;
 use super::*;
 use crate::config::{CertificateFiles, RedisLogin, RedisServers, UpstreamTls};
+use crate::shared::Away;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_failover_the_new_master_is_used_and_has_everything() {
@@ -104,11 +105,13 @@ async fn a_cluster_works_like_one_server() {
     one.learn(A, "meanwhile", WORKING).await;
     nodes[1].start_again();
     one.is_up().await;
+    assert_eq!(one.task("unknown").await, Err(Away), "perhaps it was on that node");
     one.told_everything().await;
     eventually("its records are back", || async {
         nodes.iter().map(|node| node.records().len()).sum::<usize>() == 121
     })
     .await;
+    one.has_recovered().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -244,6 +244,63 @@ async fn what_one_gateway_made_for_a_caller_the_other_shows_to_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_emptied_store_gives_nobodys_context_to_whoever_asks_first() {
+    let (server, (a, b)) = (Server::start(), replicas().await);
+    let one = gateway(&server, &[&a, &b]).await;
+    let third = gateway(&server, &[&a, &b]).await;
+    let task = made(&one).await;
+    let named =
+        |context: &str| send("1", "x").replace("\"messageId\"", &format!("\"contextId\":\"{context}\",\"messageId\""));
+    let (hers, nobodys) = (named(&format!("ctx-{task}")), named("never-begun"));
+    let asked = || a.received().len() + b.received().len();
+    let before = asked();
+    let _: String = server.ask(&["FLUSHALL"]);
+    // The third does not know it; the first does, and must not show that.
+    for gateway in [&third, &one] {
+        let foreign = by_another(gateway, &hers).await;
+        let unknown = by_another(gateway, &nobodys).await;
+        assert_eq!((foreign.status, foreign.code()), (503, -31503), "{}", foreign.text());
+        assert!(foreign.header("retry-after").is_some());
+        assert_eq!((foreign.status, foreign.text()), (unknown.status, unknown.text()));
+        let task = by_another(gateway, &of_task("GetTask", &task)).await;
+        assert_eq!(task.status, 503, "{}", task.text());
+    }
+    assert_eq!(asked(), before, "no agent was asked");
+    let shown = "a2a_gateway_store_recovering";
+    for gateway in [&third, &one] {
+        eventually("it is shown", || async { gateway.metric(shown).await == 1.0 }).await;
+    }
+    assert_eq!(
+        post(one.address, "/agent", &hers).await.status,
+        200,
+        "what is known goes on"
+    );
+    assert_eq!(
+        by_another(&third, &send("1", "x")).await.status,
+        200,
+        "so does what is new"
+    );
+
+    eventually("it is written back", || async {
+        server.records().contains(&format!("a2a:c:agent:ctx-{task}"))
+    })
+    .await;
+    let left = || server.ask::<i64>(&["TTL", "a2a:recovering"]);
+    eventually("half of the declaration's time is over", || async { left() <= 5 }).await;
+    eventually("all of it is", || async { left() < 0 }).await;
+    for gateway in [&third, &one] {
+        eventually("it is shown", || async { gateway.metric(shown).await == 0.0 }).await;
+        assert_eq!(by_another(gateway, &hers).await.code(), -32001);
+        assert_eq!(
+            post(gateway.address, "/agent", &hers).await.status,
+            200,
+            "hers as before"
+        );
+    }
+    assert_eq!(by_another(&third, &nobodys).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn foreign_and_unknown_cost_the_same_round_trips() {
     let (server, (a, b)) = (Server::start(), replicas().await);
     let one = gateway(&server, &[&a, &b]).await;
