@@ -22,8 +22,8 @@ pub enum Command {
     /// Takes one call out of a budget (GCRA): one each `each` microseconds, `burst` at once. Replies with 0, or with the
     /// microseconds until there is one.
     Take { key: Vec<u8>, each: u64, burst: u32 },
-    /// Leaves a mark for `keep` seconds, unless the one before is gone or less than `after`: that stays as it is found. With
-    /// 0 it is left anyway. Replies with the one before.
+    /// Leaves a mark for `keep` seconds after that of `after`, 0 for the first. If that one is gone, or an older one stands
+    /// there, it stays as it is found. Replies with the one before.
     Mark {
         key: Vec<u8>,
         mark: u32,
@@ -91,11 +91,13 @@ redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - 
 return 0
 ";
 
-/// A mark is a number. What a server lost shows until the gateway has said so.
+/// A mark is a number. What a server lost shows until the gateway has said so. After a mark that was left without an answer
+/// a newer one follows; one that comes late, out of a connection that was given up, takes no newer one's place.
 const MARK: &str = "
 local held = redis.call('GET', KEYS[1])
 local after = tonumber(ARGV[2])
-if after == 0 or (held and (tonumber(held) or 0) >= after) then
+local found = tonumber(held or 0) or 0
+if after == 0 or found == after or (found > after and found < tonumber(ARGV[1])) then
   redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
 end
 return held

@@ -4,7 +4,7 @@ use super::redis::Server;
 use super::shared::*;
 use super::*;
 use crate::config::{RedisLogin, Secret};
-use crate::shared::Away;
+use crate::shared::{Away, Command, Purpose, Reply};
 
 const DECLARED: &str = "a2a:recovering";
 
@@ -23,7 +23,7 @@ async fn what_one_knows_is_not_nobodys_to_the_other_when_the_server_was_emptied(
     one.learn(A, "t", WORKING).await;
     assert_eq!(other.task("unknown").await, Ok(None), "nothing was lost yet");
     let _: () = server.ask(&["FLUSHALL"]);
-    // Whoever asks first, before and after the marks told of it.
+    // Before the marks told of it, or after.
     assert_ne!(other.task("t").await, Ok(None));
     assert_eq!(other.task("unknown").await, Err(Away));
     eventually("the other finds it", || async {
@@ -141,4 +141,32 @@ async fn an_emptied_server_that_takes_nothing_is_not_believed() {
     let _: () = server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
     eventually("it is written back", || async { server.records().len() == 1 }).await;
     one.has_recovered().await;
+}
+
+/// Else a question between a new mark and the declaration would find that nothing was lost.
+#[tokio::test]
+async fn a_mark_that_shows_a_loss_stays_until_it_is_left_anyway() {
+    let (server, time) = (Server::start(), Time::new());
+    let one = Gateway::of(&server, &time).await;
+    let key = "a2a:g:test:0";
+    let leave = async |mark: u32, after: u32| {
+        let command = Command::Mark {
+            key: key.into(),
+            mark,
+            after,
+            keep: 60,
+        };
+        let before = one.store.ask(Purpose::Flush, &[command]).await.unwrap();
+        (before, server.ask::<Option<u32>>(&["GET", key]))
+    };
+    let stood = |mark: &str| vec![Reply::Bytes(mark.into())];
+    assert_eq!(leave(10, 9).await, (vec![Reply::Nothing], None), "gone");
+    assert_eq!(leave(10, 0).await, (vec![Reply::Nothing], Some(10)), "anyway");
+    assert_eq!(leave(11, 10).await, (stood("10"), Some(11)));
+    assert_eq!(leave(13, 12).await, (stood("11"), Some(11)), "older");
+    assert_eq!(leave(12, 10).await, (stood("11"), Some(12)), "that one had no answer");
+    assert_eq!(leave(11, 10).await, (stood("12"), Some(12)), "comes late");
+    assert_eq!(leave(5, 12).await, (stood("12"), Some(5)), "the clock was set back");
+    let life: i64 = server.ask(&["TTL", key]);
+    assert!((1..=60).contains(&life), "{life}");
 }
