@@ -189,6 +189,34 @@ async fn a_rate_holds_over_all_gateways_and_each_alone_without_the_store() {
     assert_eq!(status(&one).await, 429);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_that_cannot_be_read_leaves_each_gateway_its_own() {
+    let (server, (a, b)) = (Server::start(), replicas().await);
+    let limits = "limits: [ { per: principal, rate: 2/h } ]";
+    let one = gateway_with(&server, &[&a, &b], limits).await;
+    let key = "a2a:l:agent:principal-rate:p:key%3Atester";
+    let _: i64 = server.ask(&["LPUSH", key, "x"]);
+    let statuses = async |gateway: &Gateway| {
+        let mut statuses = Vec::new();
+        for _ in 0..3 {
+            statuses.push(post(gateway.address, "/agent", &send("1", "x")).await.status);
+        }
+        statuses
+    };
+    assert_eq!(statuses(&one).await, [200, 200, 429]);
+    assert_eq!(readiness(&one).await.1["store_degraded"], false, "the store is well");
+    assert_eq!(one.metric("a2a_gateway_store_errors_total").await, 0.0);
+    let kind: String = server.ask(&["TYPE", key]);
+    assert_eq!(kind, "list", "what somebody else wrote is left alone");
+
+    // It holds over all again as soon as it can be read.
+    let _: i64 = server.ask(&["DEL", key]);
+    let other = gateway_with(&server, &[&a, &b], limits).await;
+    assert_eq!(statuses(&other).await, [200, 200, 429]);
+    let third = gateway_with(&server, &[&a, &b], limits).await;
+    assert_eq!(statuses(&third).await, [429, 429, 429]);
+}
+
 async fn by_another(gateway: &Gateway, body: &str) -> Answer {
     let fields = [("X-API-Key", OTHER), ("content-type", "application/json")];
     call(gateway.address, "POST", "/agent", &fields, body).await
