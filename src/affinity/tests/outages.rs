@@ -1,9 +1,10 @@
 //! A shared store that dies, forgets, freezes, fills up or refuses: calls go on, and nothing is lost.
 
 use super::redis::Server;
+use super::servers::Way;
 use super::shared::*;
 use super::*;
-use crate::config::{RedisLogin, Secret};
+use crate::config::{RedisLogin, RedisServers, Secret};
 use crate::shared::Away;
 
 /// Tasks that this gateway has learned, each with whether others know.
@@ -112,6 +113,56 @@ async fn a_server_that_freezes_costs_one_wait() {
     let other = Gateway::of(&server, &time).await;
     finds(&other, "before", 1).await;
     finds(&other, "meanwhile", 2).await;
+}
+
+/// The other gateway goes on. Of an id that both learned meanwhile, the store's owner holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_partition_one_goes_on_alone_and_joins_again() {
+    let (server, time) = (Server::start(), Time::new());
+    let way = Way::to(&server).await;
+    let config = config_to(RedisServers::Standalone(address_of(way.port)));
+    let one = Gateway::bounded(config, &time, 1000).await;
+    let other = Gateway::of(&server, &time).await;
+    learn_many(&one, "before", 3).await;
+    way.cut();
+    assert_ne!(one.learn(A, "of-one", WORKING).await.1, Some(Confirmed::Shared));
+    assert_eq!(one.learn(A, "of-both", WORKING).await, (Learned::New, None));
+    assert!(!one.store.is_up(), "one wait for all");
+    assert_eq!(other.learn(B, "of-both", WORKING).await.1, Some(Confirmed::Shared));
+    assert_eq!(other.learn(B, "of-the-other", WORKING).await.1, Some(Confirmed::Shared));
+    finds(&one, "before", 3).await;
+    assert_eq!(one.task("of-the-other").await, Err(Away), "not the same as nobody's");
+    assert_eq!(one.endpoint("of-both").await.as_deref(), Some(A), "as far as it knows");
+    finds(&other, "before", 3).await;
+    assert_eq!(other.task("of-one").await, Ok(None), "it cannot know");
+
+    way.mend();
+    one.is_up().await;
+    one.told_everything().await;
+    for gateway in [&one, &other] {
+        assert_eq!(gateway.endpoint("of-one").await.as_deref(), Some(A));
+        assert_eq!(gateway.endpoint("of-both").await.as_deref(), Some(B));
+        assert_eq!(gateway.endpoint("of-the-other").await.as_deref(), Some(B));
+        assert_eq!(gateway.task("unknown").await, Ok(None), "the store has lost nothing");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_is_waited_for_within_the_timeout_only() {
+    let (server, time) = (Server::start(), Time::new());
+    let mut patient = config_of(&server);
+    patient.timeout = Duration::from_secs(20);
+    let patient = Gateway::bounded(patient, &time, 100).await;
+    let hasty = Gateway::of(&server, &time).await;
+    // Everything that writes waits, and the look for a record prolongs it.
+    let _: () = server.ask(&["CLIENT", "PAUSE", "3000", "WRITE"]);
+    let (waited, given_up) = tokio::join!(patient.learn(A, "t", WORKING), hasty.learn(A, "u", WORKING));
+    assert_eq!(waited, (Learned::New, Some(Confirmed::Shared)));
+    assert!(patient.store.is_up());
+    assert_ne!(given_up.1, Some(Confirmed::Shared));
+    hasty.is_up().await;
+    hasty.told_everything().await;
+    assert_eq!(server.records(), ["a2a:t:maps:t", "a2a:t:maps:u"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use crate::observe::Metrics;
 use crate::shared;
 
 pub const A: &str = "http://a:1/";
-const B: &str = "http://b:1/";
+pub const B: &str = "http://b:1/";
 pub const WORKING: Option<TaskState> = Some(TaskState::Working);
 const DONE: Option<TaskState> = Some(TaskState::Completed);
 

@@ -1,10 +1,10 @@
 //! Sentinel, Cluster and TLS, with real servers.
 
 use super::redis::{Server, free_port};
-use super::servers::{Tls, sentinel};
+use super::servers::{Tls, cluster, sentinel};
 use super::shared::*;
 use super::*;
-use crate::config::{CertificateFiles, RedisLogin, RedisServers, UpstreamTls};
+use crate::config::{RedisLogin, RedisServers, Secret, UpstreamTls};
 use crate::shared::Away;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,28 +59,7 @@ async fn after_a_failover_the_new_master_is_used_and_has_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_works_like_one_server() {
     let time = Time::new();
-    let node = || {
-        Server::with(&[
-            "--cluster-enabled",
-            "yes",
-            "--cluster-node-timeout",
-            "2000",
-            "--cluster-config-file",
-            "nodes.conf",
-        ])
-    };
-    let mut nodes = [node(), node(), node()];
-    for (node, (first, last)) in nodes.iter().zip([("0", "5460"), ("5461", "10922"), ("10923", "16383")]) {
-        let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", first, last]);
-        let _: () = node.ask(&["CLUSTER", "MEET", "127.0.0.1", &nodes[0].port.to_string()]);
-    }
-    for node in &nodes {
-        eventually("the cluster is whole", || async {
-            let info = node.ask::<String>(&["CLUSTER", "INFO"]);
-            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
-        })
-        .await;
-    }
+    let mut nodes = cluster([const { Vec::new() }; 3], None).await;
     // The others are found through one of them.
     let config = config_to(RedisServers::Cluster(vec![address(&nodes[0])]));
     let one = Gateway::bounded(config.clone(), &time, 1000).await;
@@ -123,10 +102,7 @@ async fn over_tls_both_sides_are_known() {
         config.secure = true;
         config.tls = UpstreamTls {
             ca: Some(ca.file("ca.pem")),
-            client: shows.then(|| CertificateFiles {
-                certificate: tls.file("cert.pem"),
-                private_key: tls.file("key.pem"),
-            }),
+            client: tls.known().client.filter(|_| shows),
             server_name: None,
         };
         config
@@ -141,4 +117,88 @@ async fn over_tls_both_sides_are_known() {
     assert!(!nobody.store.is_up(), "without a certificate");
     let plain = Gateway::bounded(config_of(&server), &time, 100).await;
     assert!(!plain.store.is_up(), "without TLS");
+}
+
+/// Over TLS with everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn sentinels_and_their_master_are_asked_over_tls() {
+    let (tls, time) = (Tls::new(), Time::new());
+    let master = tls.server();
+    let sentinel = tls.sentinel(&format!("sentinel monitor a2a 127.0.0.1 {} 1", master.port));
+    let config = |tls: UpstreamTls| {
+        let mut config = config_to(RedisServers::Sentinel {
+            sentinels: vec![address(&sentinel)],
+            master: "a2a".to_owned(),
+            login: RedisLogin::default(),
+        });
+        config.secure = true;
+        config.tls = tls;
+        config
+    };
+    let one = Gateway::bounded(config(tls.known()), &time, 100).await;
+    one.is_up().await;
+    assert_eq!(one.learn(A, "t", WORKING).await.1, Some(Confirmed::Shared));
+    let misled = Gateway::bounded(config(Tls::new().known()), &time, 100).await;
+    assert!(!misled.store.is_up(), "another CA");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_node_of_a_cluster_is_asked_over_tls() {
+    let (tls, time) = (Tls::new(), Time::new());
+    let ports = [free_port(), free_port(), free_port()];
+    let nodes = cluster(ports.map(|port| tls.listens(port)), Some(ports)).await;
+    let config = |tls: UpstreamTls| {
+        let mut config = config_to(RedisServers::Cluster(vec![address_of(ports[0])]));
+        config.secure = true;
+        config.tls = tls;
+        config
+    };
+    let one = Gateway::bounded(config(tls.known()), &time, 100).await;
+    one.is_up().await;
+    in_every_node(&one, &nodes).await;
+    let misled = Gateway::bounded(config(Tls::new().known()), &time, 100).await;
+    assert!(!misled.store.is_up(), "another CA");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_cluster_too_a_user_needs_only_what_is_documented() {
+    let documented = [
+        "+get +getex +set +expire +eval +evalsha +time +ping +hello +auth +select",
+        "+cluster|slots +cluster|shards +cluster|nodes +readonly +asking",
+    ];
+    for rights in documented {
+        assert!(
+            include_str!("../../../deploy/README.md").contains(rights),
+            "the operators' guide says the same"
+        );
+    }
+    let time = Time::new();
+    let nodes = cluster([const { Vec::new() }; 3], None).await;
+    for node in &nodes {
+        let fixed = "ACL SETUSER gateway on >secret ~a2a:* resetchannels -@all".split(' ');
+        let command: Vec<&str> = fixed
+            .chain(documented.iter().flat_map(|rights| rights.split(' ')))
+            .collect();
+        let _: () = node.ask(&command);
+    }
+    let mut config = config_to(RedisServers::Cluster(vec![address(&nodes[0])]));
+    config.login = RedisLogin {
+        username: Some("gateway".to_owned()),
+        password: Some(Secret::new("secret".to_owned())),
+    };
+    let one = Gateway::bounded(config, &time, 100).await;
+    assert!(one.store.is_up(), "{:?}", one.store.outage());
+    in_every_node(&one, &nodes).await;
+}
+
+/// Enough records that each node has some, and what is not found is nobody's.
+async fn in_every_node(gateway: &Gateway, nodes: &[Server]) {
+    for number in 0..60 {
+        let told = gateway.learn(A, &format!("t{number}"), WORKING).await;
+        assert_eq!(told, (Learned::New, Some(Confirmed::Shared)));
+    }
+    for node in nodes {
+        assert!(!node.records().is_empty());
+    }
+    assert_eq!(gateway.task("unknown").await, Ok(None));
 }
