@@ -31,6 +31,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 pub use self::journal::Error;
 use self::journal::record::{Kind, MAX_NAME, Record};
 use self::journal::volume::{Disk, Volume};
@@ -114,6 +116,8 @@ pub struct Affinity {
     sync_interval: Duration,
     compact_floor: u64,
     stopping: AtomicBool,
+    /// A task has another owner.
+    transfers: Notify,
 }
 
 impl Affinity {
@@ -145,6 +149,7 @@ impl Affinity {
             sync_interval: Duration::MAX,
             compact_floor,
             stopping: AtomicBool::new(false),
+            transfers: Notify::new(),
         };
         match &state.store {
             // The shared store is added by `sharing`; until then, and whenever it is away, this is memory.
@@ -214,9 +219,26 @@ impl Affinity {
             return None;
         }
         let owner = self.names.share(owner, || Arc::clone(owner));
-        let before = table.transfer(agent, id, owner, self.now(), &self.store);
+        let before = table.transfer(agent, id, owner.clone(), self.now(), &self.store);
         self.commit();
-        before
+        let before = before?;
+        if before.principal != owner {
+            self.transferred_one(table.kind());
+        }
+        Some(before)
+    }
+
+    /// Resolves when a task was given to another owner since this last did, here or, as far as this gateway has heard of it, by
+    /// another one. For one waiter.
+    pub async fn transferred(&self) {
+        self.transfers.notified().await;
+    }
+
+    /// What of a context is told goes on: its tasks keep their owners.
+    fn transferred_one(&self, kind: Kind) {
+        if kind == Kind::Task {
+            self.transfers.notify_one();
+        }
     }
 
     pub fn stats(&self) -> Stats {

@@ -92,6 +92,10 @@ impl Entry {
         &self.id
     }
 
+    pub(super) fn principal(&self) -> &str {
+        &self.principal
+    }
+
     pub(super) fn shared(&self) -> Shared {
         self.shared
     }

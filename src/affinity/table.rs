@@ -285,8 +285,9 @@ impl Table {
         }
     }
 
-    /// Takes over what the shared store holds, whatever stands here; what is news here and not there stays to be told.
-    pub(super) fn adopt(&self, agent: &str, id: &str, held: &Held<'_>, now: u32, names: &Names, store: &Store) {
+    /// Takes over what the shared store holds, whatever stands here; what is news here and not there stays to be told. True if
+    /// it was another's here.
+    pub(super) fn adopt(&self, agent: &str, id: &str, held: &Held<'_>, now: u32, names: &Names, store: &Store) -> bool {
         let hash = self.hash(agent, id);
         let room = {
             let missing = self.shard(hash.shard).find(hash.key, agent, id).is_none();
@@ -294,6 +295,7 @@ impl Table {
         };
         let mut shard = self.shard(hash.shard);
         let known = shard.find(hash.key, agent, id).and_then(|slot| shard.entry(slot));
+        let transferred = known.is_some_and(|entry| entry.principal() != held.principal);
         let (generation, state) = match known {
             Some(entry) => entry.news(held),
             None => (held.generation, held.state),
@@ -318,6 +320,7 @@ impl Table {
         }
         drop(shard);
         self.trim(store);
+        transferred
     }
 
     /// Takes back a record that a journal says was forgotten.

@@ -162,6 +162,7 @@ impl Prepared {
         let admin_address = admin_socket.as_ref().map(listener::Bound::local_address);
 
         common.affinity.start(&drain);
+        drain.service(common.clone().follow_transfers());
         let site = common.enter(config, next, sockets, None);
         let addresses = common.listening.load().iter().map(|(_, address)| *address).collect();
         let reloading = Reloading {

@@ -5,7 +5,8 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
@@ -25,6 +26,10 @@ use crate::pipeline::{Agent, Current, Pipeline};
 use crate::route::Routes;
 use crate::tls::ExpiryKind;
 
+/// Between two times at which every open stream is asked, which costs some microseconds a stream: who gives away thousands of
+/// tasks must leave the gateway to its calls.
+const BETWEEN_TRANSFERS: Duration = Duration::from_millis(100);
+
 /// What outlives every configuration.
 pub struct Common {
     pub ground: Ground,
@@ -36,7 +41,6 @@ pub struct Common {
     pub listening: ArcSwap<Vec<(String, SocketAddr)>>,
     access: Option<AccessLog>,
     logging: AtomicBool,
-    versions: AtomicU64,
 }
 
 /// The configuration in force.
@@ -87,7 +91,6 @@ impl Common {
             listening: ArcSwap::default(),
             access,
             logging: AtomicBool::new(false),
-            versions: AtomicU64::new(1),
         }
     }
 
@@ -143,7 +146,6 @@ impl Common {
                 opened.push((door, socket));
             }
         }
-        let version = self.versions.fetch_add(1, Ordering::Relaxed);
         let running = agents.iter().map(|agent| agent.agent.clone()).collect();
         let access = self.access.as_ref();
         let next = pipeline(
@@ -155,7 +157,7 @@ impl Common {
             verifiers.clone(),
             tokens.clone(),
         );
-        self.current.replace(Pipeline { version, ..next });
+        self.current.replace(next);
         for (door, socket) in opened {
             door.open(socket);
         }
@@ -176,6 +178,16 @@ impl Common {
         }
         self.note_expiry(&site);
         site
+    }
+
+    /// Ends open streams whose task is somebody else's from now on: at once after a first transfer, together after those that
+    /// follow closely.
+    pub async fn follow_transfers(self: Arc<Self>) {
+        loop {
+            self.affinity.transferred().await;
+            self.current.ask_again();
+            tokio::time::sleep(BETWEEN_TRANSFERS).await;
+        }
     }
 
     /// Listeners that are gone finish what they serve. The jobs of agents end as their last owner is dropped.

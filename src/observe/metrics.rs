@@ -92,7 +92,7 @@ pub const HELP: &[(&str, &str)] = &[
     ),
     (
         STREAMS_REVOKED,
-        "Open event streams ended because a new configuration does not permit them, by reason.",
+        "Open event streams ended because a new configuration, or a new owner of their task, does not permit them, by reason.",
     ),
     (
         AGENT_READY,

@@ -1,10 +1,10 @@
 //! The configuration in force, and what a connection outlives it with.
 //!
-//! A request looks once, at its head. An open stream looks again when there is another configuration, and ends if that would
-//! not admit its caller, or not to its task.
+//! A request looks once, at its head. An open stream looks again when there is another configuration, or another owner of some
+//! task, and ends if its caller would not be admitted, or not to its task.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::HeaderValue;
@@ -25,6 +25,8 @@ pub struct Current {
     pipeline: ArcSwap<Pipeline>,
     /// The pipeline's, for those who look often.
     version: AtomicU64,
+    /// Held while one takes the place of another, so that the numbers come in order.
+    changing: Mutex<()>,
 }
 
 impl Current {
@@ -32,6 +34,7 @@ impl Current {
         Self {
             version: AtomicU64::new(pipeline.version),
             pipeline: ArcSwap::from_pointee(pipeline),
+            changing: Mutex::default(),
         }
     }
 
@@ -41,8 +44,26 @@ impl Current {
 
     /// From the next request on. Open streams ask whether they may go on.
     pub fn replace(&self, next: Pipeline) {
-        let version = next.version;
-        let before = self.pipeline.swap(Arc::new(next));
+        self.change(|_| next);
+    }
+
+    /// Open streams ask whether they may go on, of the same configuration: what it says of their tasks is another thing.
+    pub fn ask_again(&self) {
+        self.change(|now| Pipeline {
+            until: now.drain.until_deadline(),
+            ..now.clone()
+        });
+    }
+
+    fn change(&self, next: impl FnOnce(&Pipeline) -> Pipeline) {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.pipeline.load_full();
+        let version = before.version + 1;
+        let next = Pipeline {
+            version,
+            ..next(&before)
+        };
+        self.pipeline.store(Arc::new(next));
         self.version.store(version, Ordering::Release);
         before.until.cancel();
     }

@@ -46,10 +46,11 @@ pub use self::current::{Current, Downstream};
 use self::send::{Sent, Way};
 
 /// One configuration at work: everything that its requests share. Built by `app`, replaced whole by a reload.
+#[derive(Clone)]
 pub struct Pipeline {
-    /// Another one than that of every other configuration of the process.
+    /// Another one than that of every other one of the process; `Current` gives it.
     pub version: u64,
-    /// Cancelled when another configuration takes the place of this one, and at the drain deadline.
+    /// Cancelled when another one takes the place of this one, and at the drain deadline.
     pub until: CancellationToken,
     pub routes: Routes,
     pub agents: Vec<Arc<Agent>>,

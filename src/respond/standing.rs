@@ -1,8 +1,8 @@
 //! May the caller of an open stream go on?
 //!
 //! Asked again whenever the configuration was replaced, because what permitted the stream may be gone: its agent, the
-//! credential, the scheme. An idle stream waits on one token, which also stands for the drain deadline; a busy one looks at
-//! one number before each burst.
+//! credential, the scheme; and whenever a task was given to another owner, because it may be the stream's. An idle stream waits
+//! on one token, which also stands for the drain deadline; a busy one looks at one number before each burst.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use crate::a2a::{Operation, TaskId};
 use crate::authenticate::Principal;
 use crate::observe::Outcome;
 
-/// Who knows the configuration in force.
+/// Who knows the configuration in force, and whose the tasks are.
 pub trait Standing: Send + Sync {
-    /// Another number whenever the configuration is another one.
+    /// Another number whenever there is cause to ask.
     fn version(&self) -> u64;
 
     fn ask(&self, agent: &str, principal: &Principal, touched: Touched<'_>) -> Asked;
@@ -31,7 +31,7 @@ pub struct Touched<'a> {
 }
 
 pub enum Asked {
-    /// Until the next configuration, or the drain deadline.
+    /// Until there is cause to ask again, or the drain deadline.
     GoOn {
         version: u64,
         until: WaitForCancellationFutureOwned,
@@ -70,7 +70,7 @@ impl Leave {
         }
     }
 
-    /// There is another configuration.
+    /// There is cause to ask.
     pub fn is_outdated(&self) -> bool {
         self.version != self.standing.version()
     }

@@ -41,7 +41,7 @@ pub enum Error {
 
 pub const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Routes {
     hosts: HashMap<String, AgentIndex, RandomState>,
     paths: HashMap<String, RouteMatch, RandomState>,

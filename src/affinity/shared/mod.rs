@@ -282,22 +282,28 @@ impl Affinity {
             Knowledge::Partial
         };
         for (one, reply) in wanted.iter().zip(looked.replies) {
-            let table = self.table(one.kind);
             match reply {
                 Reply::Bytes(value) => match record::decode(&value) {
-                    Some(held) => table.adopt(agent, &one.id, &held, now, &self.names, &self.store),
+                    Some(held) => self.adopt(one.kind, agent, &one.id, &held, now),
                     // Perhaps a newer gateway's: it has an owner.
                     None if !one.known => knowledge = Knowledge::Partial,
                     None => {}
                 },
                 // The store has lost what is known here.
-                Reply::Nothing if one.known => table.mark_changed(agent, &one.id),
+                Reply::Nothing if one.known => self.table(one.kind).mark_changed(agent, &one.id),
                 Reply::Nothing => {}
                 Reply::Refused | Reply::Number(_) if one.known => {}
                 Reply::Refused | Reply::Number(_) => knowledge = Knowledge::Partial,
             }
         }
         knowledge
+    }
+
+    fn adopt(&self, kind: Kind, agent: &str, id: &str, held: &Held<'_>, now: u32) {
+        let table = self.table(kind);
+        if table.adopt(agent, id, held, now, &self.names, &self.store) {
+            self.transferred_one(kind);
+        }
     }
 
     /// `None` if every gateway finds these ids, or none can be told at this moment.
@@ -375,7 +381,7 @@ impl Affinity {
                         id = &*draft.id,
                         "another gateway has told another owner of a task or context first; that one holds"
                     );
-                    table.adopt(&draft.agent, &draft.id, &held, now, &self.names, &self.store);
+                    self.adopt(draft.kind, &draft.agent, &draft.id, &held, now);
                     return Confirmed::Conflict;
                 }
                 // Nothing that can be done here would make it readable.

@@ -198,3 +198,28 @@ fn ids_are_the_agents_own() {
         assert_eq!(of("weather", "t"), None);
     });
 }
+
+#[test]
+fn a_task_of_another_owner_is_told_of_once_and_nothing_else_is() {
+    let affinity = memory(10, &Time::new());
+    let told = || {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(affinity.transferred()).poll(&mut context).is_ready()
+    };
+    let learned = affinity.learn(
+        "maps",
+        &Arc::from(A),
+        &Arc::from("key:ann"),
+        Generation::V1_0,
+        &revealed(Some("t"), Some("c"), None),
+    );
+    assert_eq!((learned, told()), (Learned::New, false));
+    let (ann, ben) = (Arc::from("key:ann"), Arc::from("key:ben"));
+    let (task, context) = (TaskId::new("t"), ContextId::new("c"));
+    affinity.transfer_context("maps", &context, &ben).expect("a record");
+    affinity.transfer_task("maps", &task, &ann).expect("a record");
+    assert!(!told(), "a context's tasks keep theirs, and hers stays hers");
+    affinity.transfer_task("maps", &task, &ben).expect("a record");
+    affinity.transfer_task("maps", &task, &ann).expect("a record");
+    assert_eq!((told(), told()), (true, false), "both at once");
+}

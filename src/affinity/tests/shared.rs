@@ -298,6 +298,7 @@ async fn an_operators_transfer_is_seen_by_all() {
         Inquiry::Settled | Inquiry::Away => panic!("what is known is asked for too"),
     }
     assert_eq!(principal(&other).await, "key:ben");
+    other.affinity.transferred().await;
     assert_eq!(
         one.learn(A, "t", DONE).await.0,
         Learned::Foreign,

@@ -34,7 +34,7 @@ pub struct RawRedis {
     /// Longest that a new connection may take, TLS and authentication included. No call waits for it.
     pub connect_timeout: Time,
     /// How long a record that came from the store is believed before it is asked for again. Endpoint and principal of a
-    /// task do not change by themselves: this bounds how late a transfer by an operator is seen, at one more
+    /// task do not change by themselves: this bounds how late a call sees a transfer by an operator, at one more
     /// round trip a minute for a task in use.
     pub cache_ttl: Time,
     /// What every key begins with. Gateways that share records must have the same, installations that share a server

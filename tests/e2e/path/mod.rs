@@ -10,3 +10,4 @@ mod ownership;
 mod probe;
 mod relay;
 mod shared;
+mod transfer;

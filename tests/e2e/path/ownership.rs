@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use crate::harness::agent::{self, Agent, CARD_HYBRID, Received, Reply, task_event};
 use crate::harness::{Answer, Gateway, call, config_of, eventually, get, of_task, send};
 
-const ANN: &str = "test-key";
-const BOB: &str = "other-key";
+pub(super) const ANN: &str = "test-key";
+pub(super) const BOB: &str = "other-key";
 /// Ann, Bob and two more; who is a colleague of whom stands in the attributes.
 const KEYS: &str = r#"[
       { id: ann, hash: "sha256:62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef", attributes: [ tenant=acme ] },
@@ -21,20 +21,20 @@ const KEYS: &str = r#"[
 const CARL: &str = "carl-key";
 const DORA: &str = "dora-key";
 
-fn yaml(endpoints: &[SocketAddr], more: &str) -> String {
+pub(super) fn yaml(endpoints: &[SocketAddr], more: &str) -> String {
     let plain = config_of(endpoints, more, "");
     let (before, rest) = plain.split_once("keys: [").expect("the keys");
     let (_, after) = rest.split_once("] }").expect("their end");
     format!("{before}keys: {} }}{after}", KEYS)
 }
 
-async fn start(agent: &Agent, more: &str) -> Gateway {
+pub(super) async fn start(agent: &Agent, more: &str) -> Gateway {
     let gateway = Gateway::start(&yaml(&[agent.address], more)).await;
     gateway.ready().await;
     gateway
 }
 
-async fn by(key: &str, gateway: &Gateway, body: &str) -> Answer {
+pub(super) async fn by(key: &str, gateway: &Gateway, body: &str) -> Answer {
     let fields = [("X-API-Key", key), ("content-type", "application/json")];
     call(gateway.address, "POST", "/agent", &fields, body).await
 }
