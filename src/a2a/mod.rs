@@ -178,7 +178,8 @@ pub struct Call {
     /// The task that the call names (never the push configuration id; see `jsonrpc`).
     pub task: Option<TaskId>,
     pub context: Option<ContextId>,
-    /// `message.referenceTaskIds`: background only, never routed by.
+    /// Other tasks that the message touches, never routed by: its `referenceTaskIds`, and the one that an inline push
+    /// configuration names.
     pub references: Vec<TaskId>,
 }
 

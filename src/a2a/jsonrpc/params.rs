@@ -11,7 +11,7 @@ use super::request::{MAX_REFERENCES, Problem, RequestErrorKind, is_look_alike, p
 use crate::a2a::json::{self, Kind, Name, Strict, Text, Value};
 use crate::a2a::{Call, ContextId, Generation, RpcId, TaskId};
 
-/// Members of `params`, and of `params.message`. Both spellings of a member share one field.
+/// Members of `params`, of `params.message` and of an inline push configuration. Both spellings of a member share one field.
 #[derive(Default)]
 pub(super) struct Params<'a> {
     /// Where `params` is, if it is no object.
@@ -24,6 +24,9 @@ pub(super) struct Params<'a> {
     message_task: Field<'a>,
     message_context: Field<'a>,
     references: References<'a>,
+    /// Of the push configuration in `params.configuration`. Agents of every SDK put the task of the message in its place, but
+    /// one that did not would report somebody else's task to the caller's URL.
+    push_task: Field<'a>,
     look_alike: Option<usize>,
 }
 
@@ -44,6 +47,12 @@ impl<'a> Params<'a> {
                     cursor.skip()?;
                 }
             },
+            b"configuration" => {
+                if cursor.kind() == Kind::Object {
+                    return cursor.object(|cursor, name| self.configuration_member(cursor, name));
+                }
+                cursor.skip()?;
+            }
             other => {
                 if is_look_alike(other, PARAMS) {
                     self.look_alike = Some(at);
@@ -62,6 +71,32 @@ impl<'a> Params<'a> {
             b"referenceTaskIds" | b"reference_task_ids" => self.references.read(cursor)?,
             other => {
                 if is_look_alike(other, MESSAGE) {
+                    self.look_alike = Some(at);
+                }
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn configuration_member(&mut self, cursor: &mut Strict<'a>, name: Name<'a>) -> Result<(), json::Error> {
+        let (at, name) = (cursor.at(), name.decode());
+        if CONFIGURATION.iter().any(|known| known.as_bytes() == &*name) {
+            if cursor.kind() == Kind::Object {
+                return cursor.object(|cursor, name| self.push_member(cursor, name));
+            }
+        } else if is_look_alike(&name, CONFIGURATION) {
+            self.look_alike = Some(at);
+        }
+        cursor.skip()
+    }
+
+    fn push_member(&mut self, cursor: &mut Strict<'a>, name: Name<'a>) -> Result<(), json::Error> {
+        let at = cursor.at();
+        match &*name.decode() {
+            b"taskId" | b"task_id" => self.push_task.set(cursor.value()?, at),
+            other => {
+                if is_look_alike(other, PUSH) {
                     self.look_alike = Some(at);
                 }
                 cursor.skip()?;
@@ -92,13 +127,20 @@ impl<'a> Params<'a> {
             Place::Message => self.message_context.optional(method.generation)?,
             Place::Nowhere | Place::ParamsId | Place::ParamsTaskId => None,
         };
+        let mut references = Vec::new();
+        if in_message {
+            references = self.references.ids()?;
+            // The specification wants it empty in a send (`SendMessageConfiguration`).
+            let named = self.push_task.text()?.filter(|(task, _)| !task.is_empty());
+            references.extend(named.map(|(task, _)| TaskId::new(&task)));
+        }
         Ok(Call {
             generation: method.generation,
             operation: method.operation,
             id,
             task: task.as_deref().map(TaskId::new),
             context: context.as_deref().map(ContextId::new),
-            references: if in_message { self.references.ids()? } else { Vec::new() },
+            references,
         })
     }
 }
@@ -225,7 +267,23 @@ impl<'a> References<'a> {
     }
 }
 
-const PARAMS: &[&str] = &["id", "taskId", "task_id", "contextId", "context_id", "message"];
+const PARAMS: &[&str] = &[
+    "id",
+    "taskId",
+    "task_id",
+    "contextId",
+    "context_id",
+    "message",
+    "configuration",
+];
+/// The inline push configuration of 1.0 and of 0.3.
+const CONFIGURATION: &[&str] = &[
+    "taskPushNotificationConfig",
+    "task_push_notification_config",
+    "pushNotificationConfig",
+    "push_notification_config",
+];
+const PUSH: &[&str] = &["taskId", "task_id"];
 const MESSAGE: &[&str] = &[
     "taskId",
     "task_id",

@@ -57,8 +57,8 @@ fn rpc(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":"c","method":"{method}","params":{params}}}"#)
 }
 
-/// Every way to name a task, a context or a task that is referred to, in both generations. `TASK` and `CONTEXT` stand for ids.
-const WAYS: [(&str, &str); 23] = [
+/// Every way to name a task, a context, a task that is referred to or one to be told of by push, in both generations. `TASK` and `CONTEXT` stand for ids.
+const WAYS: [(&str, &str); 27] = [
     ("GetTask", r#"{"id":"TASK"}"#),
     ("CancelTask", r#"{"id":"TASK"}"#),
     ("SubscribeToTask", r#"{"id":"TASK"}"#),
@@ -89,6 +89,14 @@ const WAYS: [(&str, &str); 23] = [
         "SendStreamingMessage",
         r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}],"referenceTaskIds":["TASK"]}}"#,
     ),
+    (
+        "SendMessage",
+        r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]},"configuration":{"taskPushNotificationConfig":{"taskId":"TASK","url":"https://x.example/"}}}"#,
+    ),
+    (
+        "SendStreamingMessage",
+        r#"{"configuration":{"task_push_notification_config":{"task_id":"TASK","url":"https://x.example/"}},"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#,
+    ),
     ("tasks/get", r#"{"id":"TASK"}"#),
     ("tasks/cancel", r#"{"id":"TASK"}"#),
     ("tasks/resubscribe", r#"{"id":"TASK"}"#),
@@ -117,6 +125,14 @@ const WAYS: [(&str, &str); 23] = [
     (
         "message/stream",
         r#"{"message":{"messageId":"m","role":"user","kind":"message","parts":[{"kind":"text","text":"x"}],"referenceTaskIds":["TASK"]}}"#,
+    ),
+    (
+        "message/send",
+        r#"{"message":{"messageId":"m","role":"user","kind":"message","parts":[{"kind":"text","text":"x"}]},"configuration":{"pushNotificationConfig":{"taskId":"TASK","url":"https://x.example/"}}}"#,
+    ),
+    (
+        "message/stream",
+        r#"{"message":{"messageId":"m","role":"user","kind":"message","parts":[{"kind":"text","text":"x"}]},"configuration":{"pushNotificationConfig":{"taskId":"TASK","url":"https://x.example/"}}}"#,
     ),
 ];
 
@@ -183,6 +199,19 @@ async fn somebody_elses_task_is_byte_for_byte_an_unknown_one_whatever_is_asked()
         (WAYS.len(), WAYS.len()),
         "operators see which"
     );
+}
+
+#[tokio::test]
+async fn a_push_configuration_for_the_task_to_be_made_goes_on() {
+    let agent = numbered().await;
+    let gateway = start(&agent, "").await;
+    // As SDKs write it: without the task, or with an empty one.
+    for named in ["", r#""taskId":"","#] {
+        let message = r#""message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}"#;
+        let push = format!(r#""taskPushNotificationConfig":{{{named}"url":"https://x.example/"}}"#);
+        let params = format!(r#"{{{message},"configuration":{{{push}}}}}"#);
+        task_of(&by(BOB, &gateway, &rpc("SendMessage", &params)).await);
+    }
 }
 
 #[tokio::test]

@@ -206,6 +206,82 @@ fn two_spellings_must_agree() {
 }
 
 #[test]
+fn the_task_of_an_inline_push_configuration_is_named_too() {
+    let references = |method: &str, configuration: &str| {
+        let params = format!(r#"{{"configuration":{configuration},"message":{{"referenceTaskIds":["r"]}}}}"#);
+        let call = read(&call(method, &params)).map_err(|error| error.kind)?;
+        Ok(call
+            .references
+            .iter()
+            .map(|id| id.as_str().to_owned())
+            .collect::<Vec<_>>())
+    };
+    let over = "x".repeat(MAX_ID_BYTES + 1);
+    let names = |ids: &[&str]| Ok(ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
+    for (configuration, expected) in [
+        (
+            r#"{"taskPushNotificationConfig":{"url":"u","taskId":"t"}}"#,
+            names(&["r", "t"]),
+        ),
+        (
+            r#"{"task_push_notification_config":{"task_id":"t"}}"#,
+            names(&["r", "t"]),
+        ),
+        (r#"{"pushNotificationConfig":{"taskId":"\u0074"}}"#, names(&["r", "t"])),
+        (
+            r#"{"push_notification_config":{"task_id":"t","taskId":"t"}}"#,
+            names(&["r", "t"]),
+        ),
+        (
+            r#"{"taskPushNotificationConfig":{"taskId":"t"},"pushNotificationConfig":{"url":"u"}}"#,
+            names(&["r", "t"]),
+        ),
+        // What clients send for a task that is still to be made.
+        (
+            r#"{"taskPushNotificationConfig":{"url":"u","taskId":""}}"#,
+            names(&["r"]),
+        ),
+        (
+            r#"{"taskPushNotificationConfig":{"url":"u","taskId":null}}"#,
+            names(&["r"]),
+        ),
+        (
+            r#"{"taskPushNotificationConfig":{"id":"t","metadata":{"taskId":"t"}}}"#,
+            names(&["r"]),
+        ),
+        (
+            r#"{"taskPushNotificationConfig":null,"metadata":{"taskId":"t"}}"#,
+            names(&["r"]),
+        ),
+        ("null", names(&["r"])),
+        ("[]", names(&["r"])),
+        (
+            r#"{"taskPushNotificationConfig":{"taskId":7}}"#,
+            Err(Refused::InvalidParams),
+        ),
+        (
+            r#"{"taskPushNotificationConfig":{"taskId":"t","task_id":"u"}}"#,
+            Err(Refused::ConflictingSpellings),
+        ),
+        (
+            r#"{"taskPushNotificationConfig":{"taskId":"t"},"task_push_notification_config":{"taskId":"u"}}"#,
+            Err(Refused::ConflictingSpellings),
+        ),
+        (
+            &format!(r#"{{"taskPushNotificationConfig":{{"taskId":"{over}"}}}}"#),
+            Err(Refused::IdTooLong),
+        ),
+    ] {
+        for method in ["SendMessage", "SendStreamingMessage", "message/send", "message/stream"] {
+            assert_eq!(references(method, configuration), expected, "{method} {configuration}");
+        }
+        // Nobody asks what another method calls so.
+        let params = format!(r#"{{"id":"x","configuration":{configuration}}}"#);
+        check("GetTask", &params, Ok(("x", "-")));
+    }
+}
+
+#[test]
 fn look_alikes_are_refused_where_ids_are_read() {
     for params in [
         r#"{"ID":"x","id":"x"}"#,
@@ -221,6 +297,10 @@ fn look_alikes_are_refused_where_ids_are_read() {
         r#"{"message":{"contextid":"x"}}"#,
         r#"{"message":{"ReferenceTaskIds":[]}}"#,
         r#"{"message":{"Context_Id":"x"}}"#,
+        r#"{"Configuration":{}}"#,
+        r#"{"configuration":{"TaskPushNotificationConfig":{}}}"#,
+        r#"{"configuration":{"pushnotificationconfig":{}}}"#,
+        r#"{"configuration":{"taskPushNotificationConfig":{"TaskID":"x"}}}"#,
     ] {
         check("SendMessage", params, Err(Refused::LookAlikeParam));
         check("tasks/get", params, Err(Refused::LookAlikeParam));
@@ -236,7 +316,7 @@ fn look_alikes_are_refused_where_ids_are_read() {
     // Elsewhere, and names that merely begin or end alike, are the agent's business.
     check(
         "SendMessage",
-        r#"{"task":"x","ids":"y","taskIds":[],"metadata":{"ID":1,"Message":2},"message":{"ID":"x","messageId":"m","metadata":{"TaskId":1},"parts":[{"TaskId":1}]}}"#,
+        r#"{"task":"x","ids":"y","taskIds":[],"metadata":{"ID":1,"Message":2},"configuration":{"ID":"x","TaskId":"x","taskPushNotificationConfig":{"ID":"x"}},"message":{"ID":"x","messageId":"m","metadata":{"TaskId":1},"parts":[{"TaskId":1}]}}"#,
         Ok(("-", "-")),
     );
 }
