@@ -1,9 +1,11 @@
 //! An agent's event stream on its way to the caller: bytes untouched, event by event, learned from as they pass.
 //!
 //! Nothing that could reveal a task leaves before its owner is recorded: until the first event is whole, and its task
-//! learned, the bytes of an unfinished event wait here (bounded by `event_bytes`). After that every byte goes on as it
-//! came; what is ready at once goes on as one chunk. Where gateways share their records, the bytes of an event that
-//! reveals a new task also wait until the others can find its owner, which takes a round trip and is bounded there.
+//! learned, the bytes of an unfinished event wait here (bounded by `event_bytes`). Where tasks have owners those of later
+//! events wait as well, because any event may tell of somebody else's task, and one that is too large to be read ends the
+//! stream; elsewhere every byte goes on as it came. What comes whole is not copied, and what is ready at once goes on as one
+//! chunk. Where gateways share their records, the bytes of an event that reveals a new task also wait until the others can
+//! find its owner, which takes a round trip and is bounded there.
 //!
 //! The end is as clean as the agent's: a connection that breaks, a stream that stops inside an event, silence past the
 //! idle timeout, the drain deadline and a permission that holds no more (`standing`) all end as `Broken`. A caller who leaves drops this, and with it the agent's
@@ -45,7 +47,7 @@ pub struct EventStream {
     reservation: Option<Reservation>,
     limits: json::Limits,
     scanner: Scanner,
-    /// Bytes that wait for the first event to be whole; `event_bytes` at most, whatever they are.
+    /// Bytes that wait for their event to be whole; `event_bytes` at most, whatever they are.
     held: BytesMut,
     event_bytes: usize,
     first_seen: bool,
@@ -249,10 +251,16 @@ impl EventStream {
     }
 
     /// Scans a chunk; gives what may go on now.
-    fn follow(&mut self, chunk: Bytes, record: &mut Record) -> Option<Bytes> {
+    fn follow(&mut self, mut chunk: Bytes, record: &mut Record) -> Option<Bytes> {
         let mut at = 0;
-        let mut whole_event = false;
+        // The end of the last event that ends here.
+        let mut whole = 0;
+        // Each event must be known to tell of nothing that is somebody else's.
+        let judges = self.learner.ownership.is_enforced();
         while let Some(event) = self.scanner.next(&chunk, &mut at) {
+            let is_first = !self.first_seen && whole == 0;
+            whole = event.end;
+            let too_large = event.content == Content::TooLarge;
             let read = match event.content {
                 Content::Data { data, .. } => {
                     jsonrpc::read_answer(data, self.learner.permit.call().generation, self.operation, self.limits)
@@ -264,11 +272,10 @@ impl EventStream {
                 Content::TooLarge => None,
             };
             match read {
-                Some(answer) if self.first_seen || whole_event || answer.answers(&self.id) => {
+                Some(answer) if !is_first || answer.answers(&self.id) => {
                     record.event_passed();
                     self.saw_error |= answer.error.is_some();
                     learn::note(record, &answer.revealed);
-                    let is_first = !self.first_seen && !whole_event;
                     let revealed = if is_first {
                         self.learner.begun(&answer.revealed, answer.error.is_some())
                     } else {
@@ -280,29 +287,39 @@ impl EventStream {
                         Err(Withheld) => return self.break_off(),
                     }
                 }
+                None if too_large && (is_first || judges) => return self.too_large(record),
                 // What could not be learned from must not reveal a task; later events have revealed theirs before.
-                Some(_) | None if !self.first_seen && !whole_event => return self.break_off(),
+                Some(_) | None if is_first => return self.break_off(),
                 Some(_) | None => record.event_passed(),
             }
-            whole_event = true;
         }
-        self.first_seen |= whole_event;
+        self.first_seen |= whole > 0;
         if self.first_seen {
             self.reservation = None;
         }
-        if self.first_seen || !self.scanner.has_partial() {
-            if self.held.is_empty() {
-                return Some(chunk);
-            }
+        let waits = self.scanner.has_partial() && (!self.first_seen || judges);
+        let unfinished = if waits { chunk.split_off(whole) } else { Bytes::new() };
+        let passes = if chunk.is_empty() || self.held.is_empty() {
+            Some(chunk).filter(|chunk| !chunk.is_empty())
+        } else {
             self.held.extend_from_slice(&chunk);
-            return Some(std::mem::take(&mut self.held).freeze());
-        }
+            Some(std::mem::take(&mut self.held).freeze())
+        };
         // The scanner bounds an event, but not what stands around it.
-        if self.held.len() + chunk.len() > self.event_bytes {
-            return self.break_off();
+        if self.held.len() + unfinished.len() > self.event_bytes {
+            return self.too_large(record);
         }
-        self.held.extend_from_slice(&chunk);
-        None
+        self.held.extend_from_slice(&unfinished);
+        passes
+    }
+
+    fn too_large(&mut self, record: &mut Record) -> Option<Bytes> {
+        tracing::warn!(
+            endpoint = &*self.learner.endpoint,
+            "an event of an agent is larger than `event_bytes`, and its stream ends"
+        );
+        record.detail = Some("event_too_large");
+        self.break_off()
     }
 
     fn break_off(&mut self) -> Option<Bytes> {

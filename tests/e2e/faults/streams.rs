@@ -8,12 +8,17 @@ use tokio::sync::mpsc;
 use super::{CREDENTIAL, JSON};
 use crate::harness::agent::{Agent, Reply, event, task_event};
 use crate::harness::client::{open, open_http2, raw, read};
-use crate::harness::{Gateway, KEY, config_of, eventually, post, send, with_upstream};
+use crate::harness::{Gateway, KEY, OPEN, config_of, eventually, post, send, with_upstream};
 
 type Chunk = Option<String>;
 
 /// An agent whose streams are fed by the test; `settings` are added to the upstream.
 async fn streaming(settings: &str) -> (Agent, Gateway, mpsc::Sender<Chunk>) {
+    streaming_as("", settings).await
+}
+
+/// The same, with more keys of the agent.
+async fn streaming_as(more: &str, settings: &str) -> (Agent, Gateway, mpsc::Sender<Chunk>) {
     let (events, chunks) = mpsc::channel(16);
     let chunks = Mutex::new(Some(chunks));
     let agent = Agent::start(move |_| match chunks.lock().unwrap().take() {
@@ -21,7 +26,7 @@ async fn streaming(settings: &str) -> (Agent, Gateway, mpsc::Sender<Chunk>) {
         None => Reply::Silence,
     })
     .await;
-    let yaml = with_upstream(&config_of(&[agent.address], "", ""), settings);
+    let yaml = with_upstream(&config_of(&[agent.address], more, ""), settings);
     let gateway = Gateway::start(&yaml).await;
     gateway.ready().await;
     (agent, gateway, events)
@@ -69,7 +74,7 @@ async fn silence_past_the_bound_ends_broken() {
 }
 
 #[tokio::test]
-async fn the_first_event_is_bounded_and_later_ones_pass() {
+async fn the_first_event_is_bounded_and_without_owners_later_ones_pass() {
     let padded = |size: usize| {
         event(
             "1",
@@ -88,9 +93,13 @@ async fn the_first_event_is_bounded_and_later_ones_pass() {
         !text.contains("data:") && !text.ends_with("0\r\n\r\n"),
         "nothing of it passed, no clean end: {text}"
     );
-    assert_eq!(gateway.access(1).await[0]["outcome"], "stream_broken");
+    let record = &gateway.access(1).await[0];
+    assert_eq!(
+        (&record["outcome"], &record["detail"]),
+        (&"stream_broken".into(), &"event_too_large".into())
+    );
 
-    let (_agent, gateway, events) = streaming("event_bytes: 2KiB").await;
+    let (_agent, gateway, events) = streaming_as(OPEN, "event_bytes: 2KiB").await;
     let texts = [task_event("1", "t"), padded(4096), task_event("1", "t")];
     for text in &texts {
         events.send(Some(text.clone())).await.unwrap();

@@ -7,6 +7,7 @@ mod list;
 mod list_owners;
 mod list_tokens;
 mod ownership;
+mod pieces;
 mod probe;
 mod relay;
 mod shared;
