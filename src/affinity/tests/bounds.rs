@@ -265,6 +265,12 @@ fn threads_that_meet_keep_the_bound_and_the_count() {
 fn a_caller_who_makes_tasks_without_end_pushes_out_nobody_elses() {
     const MAX: usize = 5_000;
     const HOSTILE: usize = 200_000;
+    /// More of them: `A2A_GATEWAY_TEST_HOSTILE_IDS=1000000 cargo test --lib bounds`.
+    const MORE: &str = "A2A_GATEWAY_TEST_HOSTILE_IDS";
+    let hostile = std::env::var_os(MORE).map_or(HOSTILE, |text| {
+        let number = text.to_str().and_then(|text| text.parse().ok());
+        number.expect("a number of ids")
+    });
     let time = Time::new();
     let affinity = memory(MAX, &time);
     let make = |principal: &str, task: &str| {
@@ -276,7 +282,7 @@ fn a_caller_who_makes_tasks_without_end_pushes_out_nobody_elses() {
     for (number, task) in others.iter().enumerate() {
         assert_eq!(make(&format!("key:{}", number % 50), task), Learned::New);
     }
-    for number in 0..HOSTILE {
+    for number in 0..hostile {
         if number % 1000 == 0 {
             time.advance(1);
         }
@@ -292,5 +298,5 @@ fn a_caller_who_makes_tasks_without_end_pushes_out_nobody_elses() {
         (affinity.stats().tasks, affinity.stats().contexts),
         (MAX as u64, MAX as u64)
     );
-    assert!(endpoint_of(&affinity, &format!("h{}", HOSTILE - 1)).is_some());
+    assert!(endpoint_of(&affinity, &format!("h{}", hostile - 1)).is_some());
 }
