@@ -118,6 +118,7 @@ impl Admin {
         } else {
             StatusCode::SERVICE_UNAVAILABLE
         };
+        let stats = pipeline.affinity.stats();
         let states: serde_json::Map<String, Value> = agents
             .iter()
             .map(|agent| (agent.metrics.name.to_string(), agent_state(agent)))
@@ -128,7 +129,8 @@ impl Admin {
                 "ready": ready,
                 "draining": draining,
                 "schemes_without_keys": waiting,
-                "store_degraded": pipeline.affinity.stats().degraded,
+                "store_degraded": stats.degraded,
+                "store_recovering": stats.recovering,
                 "store_outage": pipeline.affinity.outage(),
                 "agents": states,
             }),
@@ -151,6 +153,7 @@ impl Admin {
         metrics.store_unwritten.set(signed(stats.unwritten));
         metrics.store_dropped.set(signed(stats.dropped));
         metrics.store_degraded.set(i64::from(stats.degraded));
+        metrics.store_recovering.set(i64::from(stats.recovering));
         endpoints::measure(&self.current.load().agents);
         match metrics.render() {
             Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),

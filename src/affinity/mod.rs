@@ -102,6 +102,8 @@ pub struct Stats {
     pub dropped: u64,
     /// Records are in memory that the journal does not have, or the shared store cannot be asked or written.
     pub degraded: bool,
+    /// The shared store has lost records that gateways may still write back.
+    pub recovering: bool,
 }
 
 pub struct Affinity {
@@ -256,6 +258,7 @@ impl Affinity {
             unwritten: self.tasks.unwritten() + self.contexts.unwritten(),
             dropped: self.store.sharing().map_or(0, Sharing::lost),
             degraded: journal.is_some_and(Journal::degraded) || self.store.sharing().is_some_and(Sharing::is_degraded),
+            recovering: self.store.sharing().is_some_and(Sharing::is_recovering),
         }
     }
 

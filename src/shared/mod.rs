@@ -116,7 +116,7 @@ impl Store {
     pub fn new(config: &config::Redis, clock: Clock, metrics: &Metrics) -> Self {
         let of = |operation| metrics.store_round_trip.with_label_values(&[operation]);
         let connector = Connector::new(config);
-        let recovery = Recovery::new(&config.key_prefix, metrics.store_recovering.clone());
+        let recovery = Recovery::new(&config.key_prefix);
         let marks = keep::marks(&config.key_prefix, connector.is_cluster());
         let own = match &*marks {
             [key] => Some(Command::Peek { key: key.clone() }),
@@ -169,6 +169,11 @@ impl Store {
     /// It is up and has room for new records.
     pub fn takes_records(&self) -> bool {
         self.is_up() && !self.0.refuses.load(Ordering::Relaxed)
+    }
+
+    /// It has lost records that gateways may still write back, as far as was last seen.
+    pub fn is_recovering(&self) -> bool {
+        self.0.recovery.is_seen()
     }
 
     /// Why it is away, for operators.

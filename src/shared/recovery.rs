@@ -11,8 +11,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prometheus::IntGauge;
-
 use super::command::{Command, Reply};
 
 /// Seconds for which one declaration holds. A gateway that kept its connection finds the loss within a second. One that
@@ -25,7 +23,6 @@ pub(super) struct Recovery {
     own: Mutex<Own>,
     /// Declared, by whomever, as far as was last seen.
     seen: AtomicBool,
-    gauge: IntGauge,
 }
 
 /// Of this gateway.
@@ -49,12 +46,11 @@ pub(super) enum Standing {
 }
 
 impl Recovery {
-    pub(super) fn new(prefix: &str, gauge: IntGauge) -> Self {
+    pub(super) fn new(prefix: &str) -> Self {
         Self {
             key: format!("{prefix}recovering").into_bytes(),
             own: Mutex::default(),
             seen: AtomicBool::new(false),
-            gauge,
         }
     }
 
@@ -110,7 +106,6 @@ impl Recovery {
         if self.seen.swap(declared, Ordering::Relaxed) == declared {
             return;
         }
-        self.gauge.set(i64::from(declared));
         if declared {
             tracing::warn!(
                 "the shared store has lost records; every gateway writes back what it knows, and tasks and contexts that \
@@ -188,7 +183,7 @@ mod tests {
 
     #[test]
     fn it_is_behind_until_everything_is_written_back() {
-        let recovery = Recovery::new("a2a:", IntGauge::new("recovering", "Test.").unwrap());
+        let recovery = Recovery::new("a2a:");
         recovery.doubt(50);
         assert!(!recovery.is_behind(), "writes may be missing, none is known to be");
         recovery.lost(70);

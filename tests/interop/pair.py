@@ -155,6 +155,10 @@ class Pair(Run):
                 eventually(f'{task.id} is found', lambda: self.get(task) is None, deadline)
 
             self.each(f'found when it is back, through {number}', self.tasks, found)
+        # Until then somebody else's task is unavailable, like any that is not found.
+        for gateway in (*self.gateways, newcomer):
+            what = f'{gateway.name} has seen that all is written back'
+            self.once(what, lambda: eventually(what, lambda: not gateway.readiness()['store_recovering']))
         self.each('get as a stranger when it is back', self.tasks, self.hidden)
         slow = [task for task in self.of('slow', 'working') if not (self.follow_or_cancel and task.number % 2)]
         self.each('cancel the rest', self.of('ask', 'input-required') + slow, self.cancel)

@@ -143,6 +143,10 @@ impl Sharing {
     pub(super) fn is_degraded(&self) -> bool {
         !self.store.takes_records()
     }
+
+    pub(super) fn is_recovering(&self) -> bool {
+        self.store.is_recovering()
+    }
 }
 
 impl Affinity {

@@ -40,13 +40,13 @@ async fn what_one_knows_is_not_nobodys_to_the_other_when_the_server_was_emptied(
         Err(Away),
         "told to those who start meanwhile"
     );
-    assert_eq!(late.metrics.store_recovering.get(), 1);
+    assert!(late.affinity.stats().recovering);
     let life: i64 = server.ask(&["TTL", DECLARED]);
     assert!((1..=10).contains(&life), "it ends by itself: {life}");
     for gateway in [&one, &other, &late] {
         gateway.has_recovered().await;
         assert_eq!(gateway.endpoint("t").await.as_deref(), Some(A));
-        eventually("it is shown", || async { gateway.metrics.store_recovering.get() == 0 }).await;
+        eventually("it is shown", || async { !gateway.affinity.stats().recovering }).await;
     }
     assert_eq!(one.affinity.stats().unwritten, 0);
 }
@@ -60,7 +60,7 @@ async fn an_emptied_server_recovers_by_itself_where_nobody_knows_anything() {
     let _: () = server.ask(&["FLUSHALL"]);
     assert_eq!(one.task("unknown").await, Err(Away));
     eventually("it is declared", || async { is_declared(&server) }).await;
-    eventually("it is shown", || async { one.metrics.store_recovering.get() == 1 }).await;
+    eventually("it is shown", || async { one.affinity.stats().recovering }).await;
     one.has_recovered().await;
     assert!(!is_declared(&server) && has_marks(&server));
     assert!(one.store.is_up(), "the connection never broke");

@@ -297,6 +297,7 @@ async fn an_emptied_store_gives_nobodys_context_to_whoever_asks_first() {
     let shown = "a2a_gateway_store_recovering";
     for gateway in [&third, &one] {
         eventually("it is shown", || async { gateway.metric(shown).await == 1.0 }).await;
+        assert_eq!(readiness(gateway).await.1["store_recovering"], true);
     }
     assert_eq!(
         post(one.address, "/agent", &hers).await.status,
