@@ -223,8 +223,9 @@ async fn searches_are_bounded_and_outlive_whoever_began_them() {
         Agent::start(waiting.script(asked.clone())).await,
         Agent::start(waiting.script(asked.clone())).await,
     );
+    let anybody = format!("{OPEN}\n    security: []");
     let yaml = with_upstream(
-        &config_of(&[a.address, b.address], OPEN, ""),
+        &config_of(&[a.address, b.address], &anybody, ""),
         "probe: { timeout: 10s, concurrent: 3 }",
     )
     .replace(":0\" } ]", ":0\", trusted_proxies: [ 127.0.0.0/8 ] } ]");
