@@ -113,13 +113,15 @@ impl Drain {
         self.deadline.child_token()
     }
 
-    /// Runs in place; what is left when it is dropped goes on as a job.
-    pub fn finishing<F>(&self, work: F) -> Finishing<F>
+    /// Runs in place; what is left when it is dropped goes on as a job. `held` lasts as long as the work, and comes back with
+    /// what came of it.
+    pub fn finishing<F, H>(&self, held: H, work: F) -> Finishing<F, H>
     where
         F: Future + Send + 'static,
+        H: Send + Unpin + 'static,
     {
         Finishing {
-            work: Some(Box::pin(work)),
+            work: Some((Box::pin(work), held)),
             jobs: self.jobs.clone(),
         }
     }
@@ -155,38 +157,44 @@ where
 }
 
 /// See [`Drain::finishing`].
-pub struct Finishing<F>
+pub struct Finishing<F, H>
 where
     F: Future + Send + 'static,
+    H: Send + Unpin + 'static,
 {
-    work: Option<Pin<Box<F>>>,
+    work: Option<(Pin<Box<F>>, H)>,
     jobs: TaskTracker,
 }
 
-impl<F> Future for Finishing<F>
+impl<F, H> Future for Finishing<F, H>
 where
     F: Future + Send + 'static,
+    H: Send + Unpin + 'static,
 {
-    type Output = F::Output;
+    type Output = (F::Output, H);
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(work) = &mut self.work else {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some((work, _)) = &mut self.work else {
             return Poll::Pending;
         };
         let output = ready!(work.as_mut().poll(cx));
-        self.work = None;
-        Poll::Ready(output)
+        match self.work.take() {
+            Some((_, held)) => Poll::Ready((output, held)),
+            None => Poll::Pending,
+        }
     }
 }
 
-impl<F> Drop for Finishing<F>
+impl<F, H> Drop for Finishing<F, H>
 where
     F: Future + Send + 'static,
+    H: Send + Unpin + 'static,
 {
     fn drop(&mut self) {
-        if let Some(work) = self.work.take() {
+        if let Some((work, held)) = self.work.take() {
             self.jobs.spawn(async move {
                 work.await;
+                drop(held);
             });
         }
     }
@@ -209,6 +217,22 @@ mod tests {
         }
         assert!(drain.run(Duration::ZERO, Duration::from_secs(10)).await);
         assert_eq!(drain.services(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_held_lasts_as_long_as_the_work_also_when_it_is_left() {
+        let drain = Drain::new();
+        let held = std::sync::Arc::new(());
+        let (output, back) = drain.finishing(held.clone(), async { 7 }).await;
+        assert_eq!((output, std::sync::Arc::strong_count(&held)), (7, 2));
+        drop(back);
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        drop(drain.finishing(held.clone(), ended));
+        tokio::task::yield_now().await;
+        assert_eq!(std::sync::Arc::strong_count(&held), 2, "the work goes on");
+        end.send(()).expect("the work waits");
+        assert!(drain.run(Duration::from_secs(10), Duration::ZERO).await);
+        assert_eq!(std::sync::Arc::strong_count(&held), 1);
     }
 
     #[tokio::test]

@@ -28,7 +28,7 @@ use crate::balance::Selected;
 use crate::config;
 use crate::drain::Drain;
 use crate::observe::{AgentMetrics, Probed, Reason};
-use crate::ratelimit;
+use crate::ratelimit::{self, Slot};
 use crate::respond::answer;
 use crate::upstream::Outgoing;
 
@@ -52,6 +52,13 @@ struct Key {
     task: TaskId,
     generation: Generation,
     tenant: Option<Box<str>>,
+}
+
+/// Who asks for a task.
+pub struct Asker {
+    pub client: IpAddr,
+    /// The caller's places, held as long as a probe that it began holds places at endpoints.
+    pub slot: Option<Slot>,
 }
 
 /// What a probe found.
@@ -81,7 +88,7 @@ impl Probes {
         self: &Arc<Self>,
         fleet: Fleet,
         permit: &Permit,
-        client: IpAddr,
+        asker: Asker,
         outgoing: &Outgoing,
         drain: &Drain,
     ) -> Found {
@@ -101,6 +108,7 @@ impl Probes {
             tenant: tenant.map(Box::from),
         };
         let metrics = fleet.metrics.clone();
+        let Asker { client, slot } = asker;
         let caller = ratelimit::Key::caller(&key.principal, client);
         let found = match self.join(&key, caller) {
             Joined::Refused => Found::Refused,
@@ -125,6 +133,7 @@ impl Probes {
                 };
                 drain.job(async move {
                     let found = probe.ask_all(selected, everybody, deadline).await;
+                    drop(slot);
                     // Nobody joins any more before the result is told: whoever comes later finds the record.
                     drop(leaves);
                     tell.send_replace(Some(found));

@@ -25,13 +25,13 @@ use crate::card::{CardState, CardStore};
 use crate::drain::Drain;
 use crate::gather::Fleet;
 use crate::gather::list::Asked;
-use crate::gather::probe::{Found, Probes};
+use crate::gather::probe::{Asker, Found, Probes};
 use crate::gather::token::Tokens;
 use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
 use crate::observe::{AgentMetrics, Outcome, Reason, Record};
 use crate::owners::Named;
-use crate::ratelimit::RateLimiter;
+use crate::ratelimit::{RateLimiter, Slot};
 use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
 use crate::respond::learn::{self, Learner};
@@ -269,7 +269,11 @@ impl Pipeline {
             Some(owner) => Way::Owned(owner),
             // Where tasks have owners, a task without a record has been refused before.
             None if call.task.is_some() && agent.is_replicated() => {
-                let found = Box::pin(self.find(agent, &permit, ownership, client, &outgoing));
+                let asker = Asker {
+                    client,
+                    slot: held.slot.as_mut().map(Slot::share),
+                };
+                let found = Box::pin(self.find(agent, &permit, ownership, asker, &outgoing));
                 found.await.map_err(in_form)?
             }
             None => Way::Free,
@@ -278,7 +282,7 @@ impl Pipeline {
             .send(agent, &permit, ownership, way, outgoing, &mut held.record)
             .await
             .map_err(in_form)?;
-        self.receive(agent, &permit, ownership, downstream, sent, &mut held.record)
+        self.receive(agent, &permit, ownership, downstream, sent, held)
             .await
             .map_err(in_form)
     }
@@ -322,11 +326,11 @@ impl Pipeline {
         agent: &Agent,
         permit: &Permit,
         ownership: &Ownership,
-        client: IpAddr,
+        asker: Asker,
         outgoing: &Outgoing,
     ) -> Result<Way, Reject> {
         let fleet = self.fleet(agent, ownership);
-        let found = agent.probes.find(fleet, permit, client, outgoing, &self.drain).await;
+        let found = agent.probes.find(fleet, permit, asker, outgoing, &self.drain).await;
         match found {
             Found::At(endpoint) => Ok(Way::Owned(endpoint)),
             Found::Nowhere => Err(Reject::new(Reason::TaskNotFound)),
@@ -390,7 +394,7 @@ impl Pipeline {
         ownership: &Ownership,
         downstream: &Arc<Downstream>,
         sent: Sent,
-        record: &mut Record,
+        held: &mut Held,
     ) -> Result<Answered, Reject> {
         let Sent {
             selected,
@@ -433,10 +437,11 @@ impl Pipeline {
                 content: Content::Stream(Box::new(stream)),
             });
         }
-        // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost.
+        // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost; and the caller's
+        // places are kept as long as the endpoint's.
         let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
         let principal = principal.clone();
-        let whole = self.drain.finishing(async move {
+        let finishing = self.drain.finishing(held.slot.take(), async move {
             let endpoint = selected.endpoint();
             let read = reader.upstream.whole(body, lease, endpoint).await;
             let bytes = read.map_err(|error| {
@@ -476,8 +481,10 @@ impl Pipeline {
             let revealed = read.revealed;
             Ok::<_, Reject>((bytes, outcome, revealed))
         });
-        let (bytes, outcome, revealed) = whole.await?;
-        learn::note(record, &revealed);
+        let (whole, slot) = finishing.await;
+        held.slot = slot;
+        let (bytes, outcome, revealed) = whole?;
+        learn::note(&mut held.record, &revealed);
         let bytes = if permit.call().operation == Operation::ExtendedCard {
             extended_card(agent, permit, &bytes)?
         } else {

@@ -107,11 +107,25 @@ impl Key {
 }
 
 /// The places of one request in the concurrency rules. Belongs to the response body: it is given back on drop, so it must
-/// live until the last byte.
+/// live until the last byte; and to what goes on at an endpoint for a caller who left, or callers could have more under way
+/// than they may by leaving early.
 #[derive(Debug, Default)]
 #[must_use = "dropping the slot gives its places back"]
 pub struct Slot {
     guards: Vec<Guard>,
+    /// Those that work outside of the request holds too.
+    shared: Vec<Arc<Guard>>,
+}
+
+impl Slot {
+    /// The same places, for work that may go on when the request has ended: they are given back when both have let go.
+    pub fn share(&mut self) -> Self {
+        self.shared.extend(self.guards.drain(..).map(Arc::new));
+        Self {
+            guards: Vec::new(),
+            shared: self.shared.clone(),
+        }
+    }
 }
 
 impl RateLimiter {

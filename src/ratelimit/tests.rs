@@ -39,6 +39,22 @@ fn open_streams(name: &str, per: LimitKey, limit: u32) -> RateLimit {
     }
 }
 
+#[test]
+fn a_place_that_is_shared_is_free_when_nobody_has_it() {
+    let rules = [concurrent("c", LimitKey::Principal, 1)];
+    for request_first in [true, false] {
+        let fixture = limiter(&rules, 9);
+        let mut slot = fixture.admit("me", HERE).expect("the first");
+        let shared = slot.share();
+        let (one, other) = if request_first { (slot, shared) } else { (shared, slot) };
+        drop(one);
+        assert!(fixture.admit("me", HERE).is_err(), "the other one has it still");
+        assert!(fixture.admit("you", HERE).is_ok());
+        drop(other);
+        assert!(fixture.admit("me", HERE).is_ok());
+    }
+}
+
 struct Fixture {
     limiter: RateLimiter<FakeRelativeClock>,
     clock: FakeRelativeClock,

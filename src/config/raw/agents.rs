@@ -425,7 +425,8 @@ pub struct RawRateLimit {
     /// away each gateway holds the limit by itself, as with `false`.
     #[schemars(extend("default" = true))]
     pub shared: Option<bool>,
-    /// So many calls under way, streams included, each until its last byte.
+    /// So many calls under way, streams included, each until its last byte; also one whose caller left, while the agent's
+    /// answer is read to its end.
     pub concurrent: Option<u32>,
     /// So many open streams.
     pub open_streams: Option<u32>,

@@ -7,9 +7,9 @@ use tokio::sync::mpsc;
 
 use super::site::{BOTH, CREDENTIAL, GENERATIONS, Http, JSON, Setup, Site, good, rpc, task};
 use super::wire::Wire;
-use crate::harness::agent::task_event;
+use crate::harness::agent::{self, Received, task_event};
 use crate::harness::client::open;
-use crate::harness::{Answer, KEY, Reply, eventually};
+use crate::harness::{Agent, Answer, Gateway, KEY, Reply, eventually, get, post, send};
 
 const OTHER: (&str, &str) = ("x-api-key", "k");
 /// Two callers: `test-key` and `k`.
@@ -307,4 +307,44 @@ async fn a_place_is_held_until_the_last_byte_of_a_whole_answer() {
     })
     .await;
     site.done().await;
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_early_has_its_place_until_the_agent_is_done() {
+    let (pieces, rest) = mpsc::channel(1);
+    let rest = Mutex::new(Some(rest));
+    let others = agent::tasks(|| "other".to_owned());
+    let agent = Agent::start(move |request: &Received| match rest.lock().expect("rest").take() {
+        Some(rest) => Reply::Pieces(rest),
+        None => others(request),
+    })
+    .await;
+    let gateway = Gateway::of(&[agent.address], &limited("{ per: principal, concurrent: 1 }"), "").await;
+    let address = gateway.address;
+    let leaving = tokio::spawn(async move { post(address, "/agent", &send("1", "x")).await });
+    // More than the buffers on the way hold: once it is written, the gateway reads the answer.
+    let begun = format!(r#"{{"jsonrpc":"2.0","id":1,"x":"{}"#, "x".repeat(10 * 1024 * 1024));
+    pieces.send(Some(begun)).await.expect("the agent answers");
+    let end = r#"","result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}"#;
+    pieces.send(Some(" ".to_owned())).await.expect("the agent answers");
+    eventually("the answer is being read", || async { pieces.capacity() == 1 }).await;
+    leaving.abort();
+    assert_eq!(gateway.access(1).await[0]["outcome"], "downstream_gone");
+    for _ in 0..3 {
+        let answer = post(address, "/agent", &send("2", "x")).await;
+        assert_eq!(
+            answer.status,
+            429,
+            "its place at the endpoint is taken: {}",
+            answer.text()
+        );
+    }
+    pieces.send(Some(end.to_owned())).await.expect("the agent answers");
+    drop(pieces);
+    eventually("the place is free", || async {
+        post(address, "/agent", &send("3", "x")).await.status == 200
+    })
+    .await;
+    let found = get(gateway.admin, "/tasks/agent/t").await;
+    assert_eq!(found.status, 200, "the task was learned all the same");
 }

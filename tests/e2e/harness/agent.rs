@@ -54,6 +54,8 @@ pub enum Reply {
     Raw(Vec<u8>),
     /// An event stream: chunks as they are sent; the end of the channel is a clean end, `None` breaks it off.
     Stream(mpsc::Receiver<Option<String>>),
+    /// The same of JSON that is one answer.
+    Pieces(mpsc::Receiver<Option<String>>),
     /// Nothing, for as long as the caller waits.
     Silence,
 }
@@ -258,32 +260,35 @@ impl Connection {
                 let _closed = self.stream.shutdown().await;
                 false
             }
-            Reply::Stream(mut chunks) => {
-                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-                self.write(head.into()).await;
-                loop {
-                    let mut one = [0; 1];
-                    tokio::select! {
-                        chunk = chunks.recv() => match chunk {
-                            Some(Some(text)) => {
-                                let framed = format!("{:x}\r\n{text}\r\n", text.len());
-                                if !self.write(framed.into()).await {
-                                    return false;
-                                }
-                            }
-                            // Broken off: no last chunk.
-                            Some(None) => return false,
-                            None => return self.write("0\r\n\r\n".into()).await,
-                        },
-                        // The gateway hung up.
-                        _ = self.stream.read(&mut one) => return false,
-                    }
-                }
-            }
+            Reply::Stream(chunks) => self.chunked("text/event-stream", chunks).await,
+            Reply::Pieces(chunks) => self.chunked("application/json", chunks).await,
             Reply::Silence => {
                 let mut one = [0; 1];
                 let _gone = tokio::time::timeout(Duration::from_secs(30), self.stream.read(&mut one)).await;
                 false
+            }
+        }
+    }
+
+    async fn chunked(&mut self, media_type: &str, mut chunks: mpsc::Receiver<Option<String>>) -> bool {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ntransfer-encoding: chunked\r\n\r\n");
+        self.write(head.into()).await;
+        loop {
+            let mut one = [0; 1];
+            tokio::select! {
+                chunk = chunks.recv() => match chunk {
+                    Some(Some(text)) => {
+                        let framed = format!("{:x}\r\n{text}\r\n", text.len());
+                        if !self.write(framed.into()).await {
+                            return false;
+                        }
+                    }
+                    // Broken off: no last chunk.
+                    Some(None) => return false,
+                    None => return self.write("0\r\n\r\n".into()).await,
+                },
+                // The gateway hung up.
+                _ = self.stream.read(&mut one) => return false,
             }
         }
     }

@@ -276,6 +276,40 @@ async fn searches_are_bounded_and_outlive_whoever_began_them() {
 }
 
 #[tokio::test]
+async fn a_search_keeps_the_place_of_who_began_it() {
+    let (waiting, asked) = (Waiting::default(), Arc::new(AtomicUsize::new(0)));
+    let (a, b) = (
+        Agent::start(waiting.script(asked.clone())).await,
+        Agent::start(waiting.script(asked.clone())).await,
+    );
+    let more = format!("{OPEN}\n    limits: [ {{ per: address, concurrent: 1 }} ]");
+    let yaml = with_upstream(&config_of(&[a.address, b.address], &more, ""), "probe: { timeout: 1m }");
+    let gateway = Gateway::start(&yaml).await;
+    gateway.ready().await;
+    let left = asks(gateway.address, "one");
+    eventually("the agents are asked", || async { asked.load(Ordering::SeqCst) == 2 }).await;
+    left.abort();
+    gateway.access(1).await;
+    for task in ["two", "three"] {
+        let got = post(gateway.address, "/agent", &of_task("GetTask", task)).await;
+        assert_eq!(got.status, 429, "{}", got.text());
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "nobody is asked more");
+    waiting.release();
+    // The next search waits for its answers again.
+    let next = eventually("the place is free", || async {
+        let next = asks(gateway.address, "four");
+        eventually("it is refused or asks", || async {
+            next.is_finished() || asked.load(Ordering::SeqCst) == 4
+        })
+        .await;
+        waiting.release();
+        next.await.unwrap() == -32001
+    });
+    next.await;
+}
+
+#[tokio::test]
 async fn one_endpoint_is_not_asked_twice() {
     let a = Agent::start(Tasks::default().script("a")).await;
     let gateway = Gateway::of(&[a.address], OPEN, "").await;
