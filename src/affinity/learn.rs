@@ -93,7 +93,7 @@ impl Affinity {
         Box::pin(async move {
             tokio::task::yield_now().await;
             affinity.commit();
-            Confirmed::Shared
+            Confirmed::Stored
         })
     }
 

@@ -92,7 +92,7 @@ impl Learner {
     /// Another gateway may have told another owner first, who is known here from now on: then the answer is judged again.
     pub fn confirmed(&self, confirmed: Confirmed, revealed: &[Revealed]) -> Result<(), Withheld> {
         match confirmed {
-            Confirmed::Shared | Confirmed::Later => Ok(()),
+            Confirmed::Stored | Confirmed::Later => Ok(()),
             Confirmed::Conflict => {
                 self.metrics.owner_conflicts.inc();
                 if self.lists() {

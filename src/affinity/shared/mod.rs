@@ -78,7 +78,7 @@ pub enum Knowledge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confirmed {
     /// They are in the store.
-    Shared,
+    Stored,
     /// The store is away; they are told to it when it is back.
     Later,
     /// Another gateway was first and told another owner, which holds from now on here too.
@@ -367,7 +367,7 @@ impl Affinity {
             .collect();
         let replies = sharing.store.ask(purpose, &commands).await?;
         let now = self.now();
-        let mut confirmed = Confirmed::Shared;
+        let mut confirmed = Confirmed::Stored;
         for (draft, reply) in drafts.iter().zip(replies) {
             confirmed = confirmed.max(self.settle(draft, &reply, now));
         }
@@ -394,7 +394,7 @@ impl Affinity {
             Reply::Nothing | Reply::Number(_) => table.settle(draft, now),
             Reply::Refused => return Confirmed::Later,
         }
-        Confirmed::Shared
+        Confirmed::Stored
     }
 
     /// Tells the store what no answer waits for, until the process stops.

@@ -44,7 +44,7 @@ fn the_answers_of_a_turn_are_written_at_once() {
         async move {
             assert_eq!(take_in(&affinity, &task), Learned::New);
             let confirming = confirm(&affinity, &task);
-            assert_eq!(confirming.expect("what is new is awaited").await, Confirmed::Shared);
+            assert_eq!(confirming.expect("what is new is awaited").await, Confirmed::Stored);
         }
     });
     run(futures_util::future::join_all(answers));
@@ -60,7 +60,7 @@ fn an_answer_that_repeats_what_is_not_written_waits_too() {
     assert_eq!(found_after_kill(folder.path(), &time), 0);
     assert_eq!(take_in(&affinity, "t"), Learned::Known);
     let repeated = confirm(&affinity, "t").expect("nobody has written it");
-    assert_eq!(run(repeated), Confirmed::Shared);
+    assert_eq!(run(repeated), Confirmed::Stored);
     assert_eq!(found_after_kill(folder.path(), &time), 1);
     assert!(confirm(&affinity, "t").is_none(), "it is written");
 }

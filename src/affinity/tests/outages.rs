@@ -29,10 +29,10 @@ async fn finds(gateway: &Gateway, names: &str, count: usize) {
 async fn a_server_that_comes_back_empty_gets_everything_again() {
     let (mut server, time) = (Server::start(), Time::new());
     let one = Gateway::of(&server, &time).await;
-    assert_eq!(learn_many(&one, "before", 300).await, [Some(Confirmed::Shared); 300]);
+    assert_eq!(learn_many(&one, "before", 300).await, [Some(Confirmed::Stored); 300]);
     server.kill();
     let told = learn_many(&one, "meanwhile", 300).await;
-    assert!(!told.contains(&Some(Confirmed::Shared)));
+    assert!(!told.contains(&Some(Confirmed::Stored)));
     assert!(told[1..].iter().all(Option::is_none), "only the first waits");
     one.is_away().await;
     assert!(one.store.outage().is_some());
@@ -100,7 +100,7 @@ async fn a_server_that_freezes_costs_one_wait() {
     server.freeze();
     // Whoever asks first waits for `timeout`, unless the mark was faster.
     let first = one.learn(A, "meanwhile0", WORKING).await;
-    assert_ne!(first.1, Some(Confirmed::Shared));
+    assert_ne!(first.1, Some(Confirmed::Stored));
     assert!(!one.store.is_up(), "nobody waits from now on");
     assert_eq!(one.learn(A, "meanwhile1", WORKING).await, (Learned::New, None));
     assert_eq!(one.task("unknown").await, Err(Away));
@@ -125,11 +125,11 @@ async fn behind_a_partition_one_goes_on_alone_and_joins_again() {
     let other = Gateway::of(&server, &time).await;
     learn_many(&one, "before", 3).await;
     way.cut();
-    assert_ne!(one.learn(A, "of-one", WORKING).await.1, Some(Confirmed::Shared));
+    assert_ne!(one.learn(A, "of-one", WORKING).await.1, Some(Confirmed::Stored));
     assert_eq!(one.learn(A, "of-both", WORKING).await, (Learned::New, None));
     assert!(!one.store.is_up(), "one wait for all");
-    assert_eq!(other.learn(B, "of-both", WORKING).await.1, Some(Confirmed::Shared));
-    assert_eq!(other.learn(B, "of-the-other", WORKING).await.1, Some(Confirmed::Shared));
+    assert_eq!(other.learn(B, "of-both", WORKING).await.1, Some(Confirmed::Stored));
+    assert_eq!(other.learn(B, "of-the-other", WORKING).await.1, Some(Confirmed::Stored));
     finds(&one, "before", 3).await;
     assert_eq!(one.task("of-the-other").await, Err(Away), "not the same as nobody's");
     assert_eq!(one.endpoint("of-both").await.as_deref(), Some(A), "as far as it knows");
@@ -157,9 +157,9 @@ async fn a_slow_server_is_waited_for_within_the_timeout_only() {
     // Everything that writes waits, and the look for a record prolongs it.
     let _: () = server.ask(&["CLIENT", "PAUSE", "3000", "WRITE"]);
     let (waited, given_up) = tokio::join!(patient.learn(A, "t", WORKING), hasty.learn(A, "u", WORKING));
-    assert_eq!(waited, (Learned::New, Some(Confirmed::Shared)));
+    assert_eq!(waited, (Learned::New, Some(Confirmed::Stored)));
     assert!(patient.store.is_up());
-    assert_ne!(given_up.1, Some(Confirmed::Shared));
+    assert_ne!(given_up.1, Some(Confirmed::Stored));
     hasty.is_up().await;
     hasty.told_everything().await;
     assert_eq!(server.records(), ["a2a:t:maps:t", "a2a:t:maps:u"]);
@@ -172,7 +172,7 @@ async fn a_full_server_is_read_on_and_written_when_it_has_room() {
     learn_many(&one, "before", 1).await;
     let other = Gateway::of(&server, &time).await;
     let _: () = server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
-    assert_ne!(one.learn(A, "meanwhile0", WORKING).await.1, Some(Confirmed::Shared));
+    assert_ne!(one.learn(A, "meanwhile0", WORKING).await.1, Some(Confirmed::Stored));
     assert!(one.store.is_up() && !one.store.takes_records());
     assert_eq!(
         one.learn(A, "meanwhile1", WORKING).await,
@@ -265,7 +265,7 @@ async fn a_user_needs_only_what_is_documented() {
     };
     let enough = as_user("enough").await;
     assert!(enough.store.is_up(), "{:?}", enough.store.outage());
-    assert_eq!(enough.learn(A, "t", WORKING).await.1, Some(Confirmed::Shared));
+    assert_eq!(enough.learn(A, "t", WORKING).await.1, Some(Confirmed::Stored));
     assert!(enough.endpoint("t").await.is_some());
     let less = as_user("less").await;
     assert!(!less.store.is_up());

@@ -154,7 +154,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl Fn
 }
 
 fn told(learned: Learned) -> Told {
-    (learned, Some(Confirmed::Shared))
+    (learned, Some(Confirmed::Stored))
 }
 
 #[tokio::test]

@@ -60,13 +60,13 @@ impl Stored {
         let confirming = self.affinity.confirm(agent, std::slice::from_ref(revealed));
         match (&self.shared, confirming) {
             (Some(runtime), Some(confirming)) => {
-                assert_eq!(runtime.block_on(confirming), Confirmed::Shared);
+                assert_eq!(runtime.block_on(confirming), Confirmed::Stored);
             }
             (Some(_), None) => assert_ne!(learned, Learned::New, "what is new is told"),
             (None, Some(confirming)) => {
                 assert!(self.affinity.store.journal().is_some(), "memory waits for nothing");
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                assert_eq!(runtime.block_on(confirming), Confirmed::Shared);
+                assert_eq!(runtime.block_on(confirming), Confirmed::Stored);
             }
             (None, None) => {}
         }

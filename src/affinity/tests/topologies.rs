@@ -42,7 +42,7 @@ async fn after_a_failover_the_new_master_is_used_and_has_everything() {
     one.is_up().await;
     for number in 0..20 {
         let told = one.learn(A, &format!("before{number}"), WORKING).await;
-        assert_eq!(told, (Learned::New, Some(Confirmed::Shared)));
+        assert_eq!(told, (Learned::New, Some(Confirmed::Stored)));
     }
     master.kill();
     one.learn(A, "meanwhile", WORKING).await;
@@ -67,7 +67,7 @@ async fn a_cluster_works_like_one_server() {
     for number in 0..60 {
         let (task, context) = (format!("t{number}"), format!("c{number}"));
         let told = one.learn_of(A, "key:ann", Some(&task), Some(&context), WORKING).await;
-        assert_eq!(told, (Learned::New, Some(Confirmed::Shared)), "in different slots");
+        assert_eq!(told, (Learned::New, Some(Confirmed::Stored)), "in different slots");
     }
     let other = Gateway::bounded(config, &time, 1000).await;
     other.is_up().await;
@@ -109,7 +109,7 @@ async fn over_tls_both_sides_are_known() {
     };
     let one = Gateway::bounded(config(&tls, true), &time, 100).await;
     assert!(one.store.is_up(), "{:?}", one.store.outage());
-    assert_eq!(one.learn(A, "t", WORKING).await.1, Some(Confirmed::Shared));
+    assert_eq!(one.learn(A, "t", WORKING).await.1, Some(Confirmed::Stored));
     let stranger = Tls::new();
     let misled = Gateway::bounded(config(&stranger, true), &time, 100).await;
     assert!(!misled.store.is_up(), "another CA");
@@ -137,7 +137,7 @@ async fn sentinels_and_their_master_are_asked_over_tls() {
     };
     let one = Gateway::bounded(config(tls.known()), &time, 100).await;
     one.is_up().await;
-    assert_eq!(one.learn(A, "t", WORKING).await.1, Some(Confirmed::Shared));
+    assert_eq!(one.learn(A, "t", WORKING).await.1, Some(Confirmed::Stored));
     let misled = Gateway::bounded(config(Tls::new().known()), &time, 100).await;
     assert!(!misled.store.is_up(), "another CA");
 }
@@ -195,7 +195,7 @@ async fn in_a_cluster_too_a_user_needs_only_what_is_documented() {
 async fn in_every_node(gateway: &Gateway, nodes: &[Server]) {
     for number in 0..60 {
         let told = gateway.learn(A, &format!("t{number}"), WORKING).await;
-        assert_eq!(told, (Learned::New, Some(Confirmed::Shared)));
+        assert_eq!(told, (Learned::New, Some(Confirmed::Stored)));
     }
     for node in nodes {
         assert!(!node.records().is_empty());
