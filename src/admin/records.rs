@@ -45,13 +45,14 @@ impl Place {
         }
     }
 
-    /// `Err`: no record here, and other gateways cannot be asked.
+    /// As the store has it: what is given away here must not be older than what another gateway gave away. `Err`: no record
+    /// here, and other gateways cannot be asked.
     async fn find(&self, affinity: &Arc<Affinity>) -> Result<Option<Owner>, ()> {
         let (task, context) = match &self.id {
             Id::Task(id) => (Some(id), None),
             Id::Context(id) => (None, Some(id)),
         };
-        let knowledge = match affinity.inquire(&self.agent, task, context) {
+        let knowledge = match affinity.inquire_anew(&self.agent, task, context) {
             Inquiry::Settled => Knowledge::Whole,
             Inquiry::Away => Knowledge::Partial,
             Inquiry::Asking(asking) => asking.await,

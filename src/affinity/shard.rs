@@ -37,7 +37,12 @@ pub(super) struct Entry {
     generation: Generation,
     state: Option<TaskState>,
     shared: Shared,
+    /// How often it was given to another owner; 0 as it was learned. The journal does not have it: nobody else who may know
+    /// another owner reads that. A byte, which takes no memory here; after 255 who comes first owns it.
+    transfers: u8,
 }
+
+const _: () = assert!(size_of::<Option<Entry>>() == 88, "a byte more would take eight");
 
 /// What the store that gateways share has of an entry; `Settled` without such a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +103,10 @@ impl Entry {
 
     pub(super) fn shared(&self) -> Shared {
         self.shared
+    }
+
+    pub(super) fn transfers(&self) -> u8 {
+        self.transfers
     }
 
     pub(super) fn written(&self) -> u32 {
@@ -272,6 +281,7 @@ impl Shard {
                     generation: claim.generation,
                     state: claim.state,
                     shared: Shared::Settled,
+                    transfers: 0,
                 });
                 (Learned::New, slot)
             }
@@ -305,6 +315,7 @@ impl Shard {
         let before = entry.owner();
         let size = entry.encoded();
         entry.principal = owner;
+        entry.transfers = entry.transfers.saturating_add(1);
         entry.written = entry.seen;
         let resized = entry.encoded();
         self.encoded = self.encoded - size + resized;
@@ -327,8 +338,8 @@ impl Shard {
         self.push_back(slot, after);
     }
 
-    /// Puts back what a journal says, whatever stands here. True if the entry is new.
-    pub(super) fn restore(&mut self, hash: u32, put: &Put<'_>, names: &Names) -> bool {
+    /// Puts back what a journal or the shared store says, whatever stands here. True if the entry is new.
+    pub(super) fn restore(&mut self, hash: u32, put: &Put<'_>, transfers: u8, names: &Names) -> bool {
         let known = self.find(hash, put.agent, put.id);
         if let Some(slot) = known {
             self.remove(slot);
@@ -346,6 +357,7 @@ impl Shard {
             generation: put.generation,
             state: put.state,
             shared: Shared::Settled,
+            transfers,
         });
         known.is_none()
     }
@@ -385,6 +397,13 @@ impl Shard {
         self.unwritten -= usize::from(entry.shared != Shared::Settled);
         self.free.push(slot);
         Some(entry)
+    }
+
+    /// The shared store has lost an entry that it had.
+    pub(super) fn lacks(&mut self, slot: u32) {
+        if self.entry(slot).is_some_and(|entry| entry.shared == Shared::Settled) {
+            self.share(slot, Shared::Changed);
+        }
     }
 
     /// Notes what the shared store has of an entry; what it lacks waits to be written.
@@ -437,10 +456,11 @@ impl Shard {
         }
     }
 
-    /// The shared store has just told or taken an entry.
-    pub(super) fn confirm(&mut self, slot: u32, now: u32) {
+    /// The shared store has just told or taken an entry, and had this owner for so many transfers.
+    pub(super) fn confirm(&mut self, slot: u32, transfers: u8, now: u32) {
         if let Some(entry) = self.entry_mut(slot) {
             entry.written = now;
+            entry.transfers = entry.transfers.max(transfers);
         }
     }
 

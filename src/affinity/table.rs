@@ -280,13 +280,13 @@ impl Table {
     /// Puts back a record of a journal.
     pub(super) fn restore(&self, put: &Put<'_>, names: &Names) {
         let hash = self.hash(put.agent, put.id);
-        if self.shard(hash.shard).restore(hash.key, put, names) {
+        if self.shard(hash.shard).restore(hash.key, put, 0, names) {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Takes over what the shared store holds, whatever stands here; what is news here and not there stays to be told. True if
-    /// it was another's here.
+    /// Takes over what the shared store holds, whatever stands here unless a transfer is known here that the store has lost;
+    /// what is news here and not there stays to be told. True if it was another's here.
     pub(super) fn adopt(&self, agent: &str, id: &str, held: &Held<'_>, now: u32, names: &Names, store: &Store) -> bool {
         let hash = self.hash(agent, id);
         let room = {
@@ -294,7 +294,16 @@ impl Table {
             missing.then(|| self.room(store, None))
         };
         let mut shard = self.shard(hash.shard);
-        let known = shard.find(hash.key, agent, id).and_then(|slot| shard.entry(slot));
+        let slot = shard.find(hash.key, agent, id);
+        if let Some(slot) = slot
+            && shard
+                .entry(slot)
+                .is_some_and(|entry| entry.transfers() > held.transfers)
+        {
+            shard.lacks(slot);
+            return false;
+        }
+        let known = slot.and_then(|slot| shard.entry(slot));
         let transferred = known.is_some_and(|entry| entry.principal() != held.principal);
         let (generation, state) = match known {
             Some(entry) => entry.news(held),
@@ -310,7 +319,7 @@ impl Table {
             state,
             seen: now,
         };
-        if shard.restore(hash.key, &put, names) {
+        if shard.restore(hash.key, &put, held.transfers, names) {
             room.unwrap_or_else(|| self.room_beyond()).fill();
         }
         if (generation, state) != (held.generation, held.state)

@@ -1,7 +1,8 @@
 //! What the store is asked, as commands of Redis 6.2: reads that keep a record alive, and three scripts.
 //!
 //! A record is bytes of which the scripts know this much: the first is its version, the third a state (5 to 8 are final),
-//! and from the fourth on stands who owns it. `affinity` writes them.
+//! the fourth how often it was given to another owner, and from the fifth on stands who owns it: first the endpoint, as two
+//! bytes of length, the lower one first, and a text. `affinity` writes them.
 
 use std::sync::LazyLock;
 
@@ -14,8 +15,8 @@ use super::connect::Link;
 pub enum Command {
     /// The record, which then lives for `keep` seconds more.
     Read { key: Vec<u8>, keep: u32 },
-    /// Writes a record unless there is one: then that one's owner stays, and a state that is not final follows. Replies with
-    /// what was there before.
+    /// Writes a record unless there is one that was given to another owner as often or oftener: then that one's owner stays.
+    /// A state that is not final follows. Replies with what was there before.
     Learn { key: Vec<u8>, record: Vec<u8>, keep: u32 },
     /// Writes a record, whatever there was.
     Put { key: Vec<u8>, record: Vec<u8>, keep: u32 },
@@ -56,7 +57,8 @@ pub(super) enum Fault {
     Local(String),
 }
 
-/// Who comes first owns it; the state follows unless it is final. Written for one key, so that a cluster can run it.
+/// Who comes first owns it, of those after as many transfers; the state follows unless it is final, which it stays while the
+/// endpoint is the same. Written for one key, so that a cluster can run it.
 const LEARN: &str = "
 local held = redis.call('GET', KEYS[1])
 local new = ARGV[1]
@@ -64,12 +66,27 @@ if not held then
   redis.call('SET', KEYS[1], new, 'EX', ARGV[2])
   return false
 end
-local state = string.byte(held, 3)
-local same = string.byte(held, 1) == string.byte(new, 1) and string.sub(held, 4) == string.sub(new, 4)
-if same and held ~= new and (state < 5 or state > 8) then
-  if string.byte(new, 3) == 0 then
-    new = string.sub(new, 1, 2) .. string.sub(held, 3, 3) .. string.sub(new, 4)
+local function endpoint(record)
+  local low, high = string.byte(record, 5, 6)
+  return string.sub(record, 5, 6 + (low or 0) + 256 * (high or 0))
+end
+local before, after = string.byte(held, 4) or 0, string.byte(new, 4) or 0
+local same = string.sub(held, 5) == string.sub(new, 5)
+if string.byte(held, 1) == string.byte(new, 1) and (same or after > before) then
+  local about = string.sub(new, 2, 3)
+  if endpoint(held) == endpoint(new) then
+    local state = string.byte(held, 3) or 0
+    if state >= 5 and state <= 8 then
+      about = string.sub(held, 2, 3)
+    elseif string.byte(new, 3) == 0 then
+      about = string.sub(new, 2, 2) .. string.sub(held, 3, 3)
+    end
   end
+  new = string.sub(new, 1, 1) .. about .. string.char(math.max(before, after)) .. string.sub(new, 5)
+else
+  new = held
+end
+if new ~= held then
   redis.call('SET', KEYS[1], new, 'EX', ARGV[2])
 else
   redis.call('EXPIRE', KEYS[1], ARGV[2])

@@ -5,6 +5,9 @@
 //! kept. A new owner is told to the store, and the answer that reveals it waits for that: who comes first owns it,
 //! and whoever comes second takes over the first one's record. States follow behind; no answer waits for them.
 //!
+//! A record says how often an operator gave it to another owner, and the one with more transfers holds: a store that has lost
+//! one gets it from any gateway that knows of it, whoever comes first.
+//!
 //! The tables are the queue too: a record that the store does not have is marked as such in its shard until the store has
 //! taken it. So an outage of any length needs no memory of its own, the bound is `max_tasks`, and what goes at
 //! that bound goes in its order. After an outage, what the store may have lost is marked again. While the store is away
@@ -101,6 +104,7 @@ struct Draft {
     agent: Arc<str>,
     id: Box<str>,
     owner: Owner,
+    transfers: u8,
 }
 
 impl Sharing {
@@ -235,14 +239,13 @@ impl Affinity {
         let Some(sharing) = self.store.sharing() else {
             return Ok(());
         };
-        let Some(known) = self.table(kind).owner(agent, id, self.now()) else {
+        let Some(known) = self.table(kind).draft_if(agent, id, |_| true) else {
             return Ok(());
         };
         let given = Held {
-            endpoint: &known.endpoint,
             principal: owner,
-            generation: known.generation,
-            state: known.state,
+            transfers: known.transfers.saturating_add(1),
+            ..known.held()
         };
         // What is too long is refused by `transfer`.
         let Some(record) = record::encode(&given).filter(|_| owner.len() <= MAX_NAME) else {
@@ -325,7 +328,9 @@ impl Affinity {
         for (kind, id) in tasks.chain(contexts) {
             let known = drafts.iter().any(|draft| draft.kind == kind && *draft.id == *id);
             if !known {
-                drafts.extend(self.table(kind).draft_new(agent, id));
+                // Those that the store was never told of.
+                let untold = |entry: &Entry| entry.shared().is_untold();
+                drafts.extend(self.table(kind).draft_if(agent, id, untold));
             }
         }
         if drafts.is_empty() {
@@ -378,20 +383,23 @@ impl Affinity {
         let table = self.table(draft.kind);
         match reply {
             Reply::Bytes(value) => match record::decode(value) {
-                Some(held) if draft.is_of(&held) => table.settle(draft, now),
+                // Of the same owner, or of one from whom it was taken.
+                Some(held) if draft.is_of(&held) || held.transfers < draft.transfers => {
+                    table.settle(draft, held.transfers, now);
+                }
                 Some(held) => {
                     tracing::warn!(
                         agent = &*draft.agent,
                         id = &*draft.id,
-                        "another gateway has told another owner of a task or context first; that one holds"
+                        "another gateway has told another owner of a task or context first, or after a transfer; that one holds"
                     );
                     self.adopt(draft.kind, &draft.agent, &draft.id, &held, now);
                     return Confirmed::Conflict;
                 }
                 // Nothing that can be done here would make it readable.
-                None => table.settle(draft, now),
+                None => table.settle(draft, 0, now),
             },
-            Reply::Nothing | Reply::Number(_) => table.settle(draft, now),
+            Reply::Nothing | Reply::Number(_) => table.settle(draft, 0, now),
             Reply::Refused => return Confirmed::Later,
         }
         Confirmed::Stored
@@ -500,6 +508,7 @@ impl Draft {
             principal: &self.owner.principal,
             generation: self.owner.generation,
             state: self.owner.state,
+            transfers: self.transfers,
         }
     }
 
@@ -524,19 +533,16 @@ impl Table {
     fn mark_changed(&self, agent: &str, id: &str) {
         let hash = self.hash(agent, id);
         let mut shard = self.lock(hash);
-        if let Some(slot) = shard.find(hash.key(), agent, id)
-            && shard.entry(slot).is_some_and(|entry| entry.shared() == Shared::Settled)
-        {
-            shard.share(slot, Shared::Changed);
+        if let Some(slot) = shard.find(hash.key(), agent, id) {
+            shard.lacks(slot);
         }
     }
 
-    /// A record that the store was never told of.
-    fn draft_new(&self, agent: &str, id: &str) -> Option<Draft> {
+    fn draft_if(&self, agent: &str, id: &str, wanted: impl FnOnce(&Entry) -> bool) -> Option<Draft> {
         let hash = self.hash(agent, id);
         let shard = self.lock(hash);
         let entry = shard.entry(shard.find(hash.key(), agent, id)?)?;
-        entry.shared().is_untold().then(|| self.draft(entry))
+        wanted(entry).then(|| self.draft(entry))
     }
 
     fn draft(&self, entry: &Entry) -> Draft {
@@ -546,6 +552,7 @@ impl Table {
             agent: entry.shared_agent(),
             id: Box::from(entry.id()),
             owner: entry.owner(),
+            transfers: entry.transfers(),
         }
     }
 
@@ -565,12 +572,12 @@ impl Table {
     }
 
     /// The store has what was told; what changed meanwhile is told next time.
-    fn settle(&self, draft: &Draft, now: u32) {
+    fn settle(&self, draft: &Draft, transfers: u8, now: u32) {
         let mut shard = self.lock(draft.hash);
         let Some(slot) = shard.find(draft.hash.key(), &draft.agent, &draft.id) else {
             return;
         };
-        shard.confirm(slot, now);
+        shard.confirm(slot, transfers, now);
         let as_told = shard.entry(slot).is_some_and(|entry| entry.owner() == draft.owner);
         shard.share(slot, if as_told { Shared::Settled } else { Shared::Changed });
     }

@@ -2,9 +2,9 @@
 //!
 //! A key is `<prefix>t:<agent>:<id>` for a task, `<prefix>c:<agent>:<id>` for a context; see `crate::shared::key`.
 //!
-//! A value is `version (1) generation (1) state (1)`, then endpoint and principal, each as `length (2, little-endian) text`:
-//! some 80 bytes. The scripts of `crate::shared` know the places of the first three and that the rest is the owner. A
-//! version that is not known here is not read, and not overwritten.
+//! A value is `version (1) generation (1) state (1) transfers (1)`, then endpoint and principal, each as `length (2,
+//! little-endian) text`: some 80 bytes. The scripts of `crate::shared` know the places of the first four, that the rest is
+//! the owner, and that it begins with the endpoint. A version that is not known here is not read, and not overwritten.
 
 use crate::a2a::{Generation, TaskState};
 use crate::affinity::journal::record::{
@@ -21,6 +21,8 @@ pub(in crate::affinity) struct Held<'a> {
     pub principal: &'a str,
     pub generation: Generation,
     pub state: Option<TaskState>,
+    /// How often it was given to another owner; 0 as it was learned. Of two owners the one with more holds.
+    pub transfers: u8,
 }
 
 pub(super) fn key(prefix: &str, kind: Kind, agent: &str, id: &str) -> Vec<u8> {
@@ -33,7 +35,8 @@ pub(super) fn key(prefix: &str, kind: Kind, agent: &str, id: &str) -> Vec<u8> {
 
 /// `None` for what breaks a bound, which nothing does that was learned.
 pub(super) fn encode(held: &Held<'_>) -> Option<Vec<u8>> {
-    let mut value = vec![VERSION, generation_code(held.generation), state_code(held.state)];
+    let (generation, state) = (generation_code(held.generation), state_code(held.state));
+    let mut value = vec![VERSION, generation, state, held.transfers];
     let whole = push_text(&mut value, held.endpoint) && push_text(&mut value, held.principal);
     whole.then_some(value)
 }
@@ -41,13 +44,14 @@ pub(super) fn encode(held: &Held<'_>) -> Option<Vec<u8>> {
 /// `None` for what another version wrote, or somebody else.
 pub(super) fn decode(value: &[u8]) -> Option<Held<'_>> {
     let mut rest = value;
-    let [version, generation, state] = *take(&mut rest)?;
+    let [version, generation, state, transfers] = *take(&mut rest)?;
     if version != VERSION {
         return None;
     }
     let held = Held {
         generation: generation_of(generation)?,
         state: state_of(state)?,
+        transfers,
         endpoint: take_text(&mut rest)?,
         principal: take_text(&mut rest)?,
     };
@@ -86,15 +90,21 @@ mod tests {
     fn a_value_says_what_was_encoded() {
         let states = (0..10).map(|code| state_of(code).unwrap());
         for state in states {
-            for generation in Generation::ALL {
+            for (generation, transfers) in Generation::ALL.into_iter().zip([0, 1, u8::MAX].into_iter().cycle()) {
                 let held = Held {
                     endpoint: "http://a:1/",
                     principal: "key:änn",
                     generation,
                     state,
+                    transfers,
                 };
                 let value = encode(&held).unwrap();
                 assert_eq!(decode(&value), Some(held));
+                assert_eq!(value.get(3), Some(&transfers), "the scripts know its place");
+                assert!(
+                    value[4..].starts_with(b"\x0b\0http://a:1/"),
+                    "the scripts know the endpoint"
+                );
                 let place = value.get(2).copied().unwrap();
                 let ended = state.is_some_and(TaskState::is_terminal);
                 assert_eq!(
@@ -113,6 +123,7 @@ mod tests {
             principal: "p",
             generation: Generation::V1_0,
             state: None,
+            transfers: 0,
         };
         let value = encode(&held).unwrap();
         for length in 0..value.len() {
@@ -126,7 +137,7 @@ mod tests {
         assert_eq!(decode(&changed(0, 2)), None, "another version");
         assert_eq!(decode(&changed(1, 9)), None, "no generation");
         assert_eq!(decode(&changed(2, 10)), None, "no state");
-        assert_eq!(decode(&changed(5, 0xff)), None, "no text");
+        assert_eq!(decode(&changed(6, 0xff)), None, "no text");
         assert_eq!(decode(&[value.clone(), vec![0]].concat()), None, "something after it");
         let long = "x".repeat(MAX_NAME + 1);
         let long = Held {

@@ -15,6 +15,7 @@ mod servers;
 mod shared;
 mod stored;
 mod topologies;
+mod transfers;
 
 use std::collections::BTreeMap;
 use std::fs::File;
