@@ -47,9 +47,8 @@ pub struct EventStream {
     reservation: Option<Reservation>,
     limits: json::Limits,
     scanner: Scanner,
-    /// Bytes that wait for their event to be whole; `event_bytes` at most, whatever they are.
+    /// The event that is not whole yet, as far as it came; the scanner bounds it.
     held: BytesMut,
-    event_bytes: usize,
     first_seen: bool,
     /// What was learned and other gateways do not know yet, and the bytes that wait for it.
     confirming: Vec<(Confirming, Vec<Revealed>)>,
@@ -97,7 +96,6 @@ impl EventStream {
             limits: settings.limits,
             scanner: Scanner::new(settings.event_bytes),
             held: BytesMut::new(),
-            event_bytes: settings.event_bytes,
             first_seen: false,
             confirming: Vec::new(),
             unconfirmed: None,
@@ -297,18 +295,16 @@ impl EventStream {
         if self.first_seen {
             self.reservation = None;
         }
-        let waits = self.scanner.has_partial() && (!self.first_seen || judges);
-        let unfinished = if waits { chunk.split_off(whole) } else { Bytes::new() };
+        let waits = !self.first_seen || judges;
+        // However it was cut: what stands before an event waits for nothing, and does not count.
+        let unfinished = if waits { self.scanner.partial_len() } else { 0 };
+        let unfinished = chunk.split_off(chunk.len().saturating_sub(unfinished));
         let passes = if chunk.is_empty() || self.held.is_empty() {
             Some(chunk).filter(|chunk| !chunk.is_empty())
         } else {
             self.held.extend_from_slice(&chunk);
             Some(std::mem::take(&mut self.held).freeze())
         };
-        // The scanner bounds an event, but not what stands around it.
-        if self.held.len() + unfinished.len() > self.event_bytes {
-            return self.too_large(record);
-        }
         self.held.extend_from_slice(&unfinished);
         passes
     }

@@ -53,7 +53,7 @@ pub struct Scanner {
     buffer: Vec<u8>,
     /// The data in `buffer`; the unfinished line begins behind it.
     data: Option<Range<usize>>,
-    /// Bytes of the finished fields of the present event.
+    /// Bytes of the finished lines of the present event from its first field on, and those of an unfinished comment.
     size: usize,
     most: usize,
     place: Place,
@@ -98,7 +98,8 @@ enum Found {
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Scanner {
-    /// `most` bounds the bytes of the fields of one event, and with them what is held.
+    /// `most` bounds the bytes of one event as they come, from its first field up to the empty line that ends it, and with
+    /// them what is held.
     pub fn new(most: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -151,6 +152,16 @@ impl Scanner {
             || (1..BYTE_ORDER_MARK.len()).contains(&self.mark)
     }
 
+    /// How many of the bytes so far belong to an event that is not finished. What stood before it may go on: events that
+    /// ended, and comments.
+    pub fn partial_len(&self) -> usize {
+        let line = match self.place {
+            Place::InLine => self.buffer.len() - self.line_start(),
+            Place::LineStart | Place::AfterCr | Place::InIdleLine => 0,
+        };
+        self.size + line
+    }
+
     fn advance(&mut self, chunk: &[u8], at: &mut usize) -> Option<(Found, Name)> {
         self.pass_mark(chunk, at);
         // The only data line of the present event, while it stands whole in this chunk.
@@ -160,6 +171,9 @@ impl Scanner {
                 self.place = Place::LineStart;
                 if rest.first() == Some(&b'\n') {
                     *at += 1;
+                    if self.grow(1) {
+                        return Some(self.skip());
+                    }
                     continue;
                 }
             }
@@ -169,6 +183,7 @@ impl Scanner {
                 return self.keep_line(rest).then(|| self.skip());
             };
             let line = *at..*at + len;
+            let piece = rest.get(..len).unwrap_or_default();
             *at = line.end + 1;
             let place = std::mem::replace(&mut self.place, Place::LineStart);
             if chunk.get(line.end) == Some(&b'\r') {
@@ -178,16 +193,20 @@ impl Scanner {
                     None => self.place = Place::AfterCr,
                 }
             }
+            let ends = *at - line.end;
             let is_blank = match place {
                 Place::LineStart | Place::AfterCr => self.whole_line(chunk, line, &mut borrowed),
-                Place::InLine => self.end_line(rest.get(..len).unwrap_or_default()),
-                Place::InIdleLine => false,
+                Place::InLine => self.end_line(piece),
+                Place::InIdleLine => {
+                    self.grow(len);
+                    false
+                }
             };
             if is_blank {
                 if let Some(event) = self.end_event(borrowed.take()) {
                     return Some(event);
                 }
-            } else if self.size > self.most && !self.skips {
+            } else if self.grow(ends) {
                 return Some(self.skip());
             }
         }
@@ -263,7 +282,11 @@ impl Scanner {
     fn note(&mut self, line: &[u8]) -> Line {
         let read = read_line(line);
         match read {
-            Line::Blank | Line::Comment => return read,
+            Line::Blank => return read,
+            Line::Comment => {
+                self.grow(line.len());
+                return read;
+            }
             Line::Name(name) => self.name = name,
             Line::Data(_) | Line::OtherField => {}
         }
@@ -271,8 +294,17 @@ impl Scanner {
         if self.skips {
             return Line::OtherField;
         }
-        self.size = self.size.saturating_add(line.len());
+        self.grow(line.len());
         read
+    }
+
+    /// Counts bytes of the present event, if there is one; true if it gets too large by them.
+    fn grow(&mut self, by: usize) -> bool {
+        if !self.has_fields || self.skips {
+            return false;
+        }
+        self.size = self.size.saturating_add(by);
+        self.size > self.most
     }
 
     /// Copies the data that the chunk would take away.
@@ -288,7 +320,7 @@ impl Scanner {
         let begins = matches!(self.place, Place::LineStart | Place::AfterCr);
         if self.skips || self.place == Place::InIdleLine || (begins && piece.starts_with(b":")) {
             self.place = Place::InIdleLine;
-            return false;
+            return self.grow(piece.len());
         }
         self.place = Place::InLine;
         let size = self.size + (self.buffer.len() - self.line_start()) + piece.len();

@@ -159,16 +159,16 @@ fn data_is_borrowed_from_the_chunk_when_it_is_whole_there() {
 
 #[test]
 fn an_event_has_a_limit_and_is_skipped_past_it() {
-    let fits = format!("data: {}\n\n", "x".repeat(94));
-    let over = format!("data: {}\n\n", "x".repeat(95));
+    let fits = format!("data: {}\n\n", "x".repeat(93));
+    let over = format!("data: {}\n\n", "x".repeat(94));
     let lines = format!("id: 1\ndata: {0}\ndata: {0}\nid: 2\n\n", "x".repeat(50));
     for (stream, expected) in [
-        (fits.clone(), vec![data(&"x".repeat(94))]),
+        (fits.clone(), vec![data(&"x".repeat(93))]),
         (over.clone(), vec![None]),
-        (format!("{over}{fits}"), vec![None, data(&"x".repeat(94))]),
+        (format!("{over}{fits}"), vec![None, data(&"x".repeat(93))]),
         (format!("{lines}data: a\n\n"), vec![None, data("a")]),
         (format!("{over}{over}data: a\n\n"), vec![None, None, data("a")]),
-        // Comments are not held, so they have no limit.
+        // Comments before an event are not held, so they have no limit.
         (format!(": {}\n\ndata: a\n\n", "x".repeat(1000)), vec![data("a")]),
     ] {
         for size in (1..stream.len()).chain([stream.len()]) {
@@ -177,6 +177,53 @@ fn an_event_has_a_limit_and_is_skipped_past_it() {
             assert_eq!(events, expected, "{stream:?} by {size}");
             assert!(!scanner.has_partial(), "{stream:?} by {size}");
             assert_eq!(scanner.buffer.capacity(), 0, "{stream:?} by {size}");
+        }
+    }
+}
+
+/// Streams of one event, the length of what counts of it.
+#[test]
+fn an_event_counts_as_it_came_however_it_is_cut() {
+    for (stream, size) in [
+        ("data: abc\n\n", 10),
+        ("data: abc\r\n\r\n", 11),
+        ("data: abc\r\r", 10),
+        ("data: a\ndata: b\ndata:\n\n", 22),
+        ("data: a\r\ndata: b\r\nid: 1\r\n\r\n", 25),
+        (": before\n\n: it\r\ndata: a\n\n", 8),
+        ("id: 1\n: within\r\ndata: a\n: behind\n\n", 33),
+        ("id: 1\n\ndata: a\n\n", 8),
+    ] {
+        let bytes = stream.as_bytes();
+        let mut cuts: Vec<_> = (1..=bytes.len()).map(|piece| bytes.chunks(piece).collect()).collect();
+        cuts.extend((0..bytes.len()).map(|at| vec![&bytes[..at], &bytes[at..]]));
+        for chunks in cuts {
+            let (events, _) = scan(&chunks, size);
+            assert!(matches!(&events[..], [Some(_)]), "{stream:?} as {chunks:?}");
+            let (events, _) = scan(&chunks, size - 1);
+            assert_eq!(events, [None], "{stream:?} as {chunks:?}");
+        }
+    }
+}
+
+#[test]
+fn only_an_unfinished_event_is_partial() {
+    for (done, begun) in [
+        ("", "da"),
+        ("", "data: a"),
+        ("", "data: a\r\ndata: b\r"),
+        (": a comment", ""),
+        (": a comment\n\n", "id: 1\n"),
+        ("data: a\n\n: comment\n", "event: x\n: comment"),
+        ("data: a\n\nid: 1\r\n\r\n", "data: {\ndata:"),
+        ("data: a\n\n", ""),
+        ("data: a\r\n\r", ""),
+    ] {
+        let stream = format!("{done}{begun}");
+        for at in 0..=stream.len() {
+            let (front, back) = stream.as_bytes().split_at(at);
+            let (_, scanner) = scan(&[front, back], 100);
+            assert_eq!(scanner.partial_len(), begun.len(), "{stream:?} at {at}");
         }
     }
 }

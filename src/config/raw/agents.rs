@@ -103,9 +103,9 @@ pub struct RawUpstream {
     pub answer_header_bytes: Size,
     /// Largest answer that is not a stream. Larger than a request: artifacts come this way.
     pub answer_bytes: Size,
-    /// Largest event of a stream, as large as a request. The first event beyond it ends the stream, broken; where tasks have
-    /// owners any does, because what was not read may tell of somebody else's task. Elsewhere later ones pass unread. While
-    /// an event is unfinished, one stream holds at most twice this.
+    /// Largest event of a stream, as large as a request; all its lines count, with their ends. The first event beyond it ends
+    /// the stream, broken; where tasks have owners any does, because what was not read may tell of somebody else's task.
+    /// Elsewhere later ones pass unread. While an event is unfinished, one stream holds at most twice this.
     pub event_bytes: Size,
     /// How the tasks of several endpoints are listed.
     pub list: RawGather,

@@ -115,28 +115,46 @@ async fn an_event_waits_up_to_its_bound_and_one_beyond_ends_the_stream() {
     };
     let (owned, open) = (start("").await, start(OPEN).await);
     let first = task_event("1", "bobs");
-    let line = update("bobs", "").trim_end().len();
+    // As it comes, but for the empty line.
+    let line = update("bobs", "").len() - 2;
     let of = |size: usize| update("bobs", &"a".repeat(size - line));
+    let mut broken = 0;
     for (size, passes) in [(MOST, true), (MOST + 1, false)] {
-        let large = of(size);
-        let (front, back) = large.split_at(MOST / 2);
-        for sent in [vec![&*first, &large], vec![&*first, front, back]] {
-            let whole = sent.concat();
-            let (text, clean) = got(&owned, &pieces, &sent).await;
-            assert_eq!((clean, &text), (passes, if passes { &whole } else { &first }), "{size}");
-            assert_eq!(got(&open, &pieces, &sent).await, (whole, true), "{size} without owners");
+        let crlf = of(size);
+        let lf = of(size + 1).replace("\r\n", "\n");
+        // As many bytes in three lines.
+        let lines = of(size - 2 * "\r\ndata: ".len()).replacen(
+            "{\"artifactUpdate\"",
+            "\r\ndata: {\r\ndata: \"artifactUpdate\"",
+            1,
+        );
+        for large in [crlf, lf, lines] {
+            let cuts = [1, 9, MOST / 2].into_iter().chain(large.len() - 6..large.len());
+            for cut in cuts {
+                let (front, back) = large.split_at(cut);
+                let sent = [&*first, front, back];
+                let whole = sent.concat();
+                let (text, clean) = got(&owned, &pieces, &sent).await;
+                let expected = if passes { &whole } else { &first };
+                assert_eq!((clean, &text), (passes, expected), "{size} at {cut}");
+                assert_eq!(got(&open, &pieces, &sent).await, (whole, true), "{size} without owners");
+                broken += usize::from(!passes);
+            }
         }
     }
-    // What stands around the fields of an event counts too.
+    // Comments within an event count too, those before it do not.
+    let before = format!(": {}", "a".repeat(MOST));
+    let sent = [&*first, &before, "\n", &before[..9], "\r\n", &of(MOST)];
+    assert_eq!(got(&owned, &pieces, &sent).await, (sent.concat(), true));
     let comment = format!(": {}\n", "a".repeat(MOST / 2));
     let sent = [&*first, "event: message\n", &comment, &comment, &of(line)];
     assert_eq!(got(&owned, &pieces, &sent).await, (first.clone(), false));
     assert_eq!(got(&open, &pieces, &sent).await, (sent.concat(), true));
-    let records = owned.access(5).await;
+    let records = owned.access(2 * broken + 2).await;
     let ended = records.iter().filter(|record| record["outcome"] == "stream_broken");
     assert_eq!(
         ended.filter(|record| record["detail"] == "event_too_large").count(),
-        3,
+        broken + 1,
         "{records:?}"
     );
 }
