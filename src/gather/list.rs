@@ -272,7 +272,7 @@ impl Asked<'_> {
     }
 
     /// Takes a round's answers in. Gives the answer that goes on as it is: the error that every endpoint answers a first
-    /// page with is about what the caller asks.
+    /// page with, but for those that leave and do not answer, is about what the caller asks.
     fn take(
         &self,
         sources: &mut [Source],
@@ -280,8 +280,14 @@ impl Asked<'_> {
         is_first: bool,
         is_new: bool,
     ) -> Result<Option<Gathered>, Reject> {
-        let of_caller = is_first && is_new && answers.iter().all(|(_, answered)| matches!(answered, Word::Error(..)));
-        // One that leaves may be down for good, which is why it was removed: it fails no list.
+        // One that leaves may be down for good, which is why it was removed: it fails no list, and says nothing about one.
+        let leaves = |source: &Source| !self.fleet.endpoints.is_configured(&source.endpoint);
+        let refuses = |(index, answered): &(usize, Word)| match answered {
+            Word::Error(..) => true,
+            Word::Failed | Word::Late => sources.get(*index).is_some_and(leaves),
+            Word::Page(..) => false,
+        };
+        let of_caller = is_first && is_new && answers.iter().all(refuses);
         let (mut failed, mut needed) = (false, false);
         for (index, answered) in answers {
             let Some(source) = sources.get_mut(index) else { continue };
@@ -312,7 +318,7 @@ impl Asked<'_> {
             }
             if source.failed {
                 failed = true;
-                needed |= self.fleet.endpoints.is_configured(&source.endpoint);
+                needed |= !leaves(source);
             }
         }
         let nobody = sources.iter().all(|source| source.failed);

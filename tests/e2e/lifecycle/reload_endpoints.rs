@@ -141,6 +141,38 @@ async fn a_removed_endpoint_that_is_down_fails_no_list() {
 }
 
 #[tokio::test]
+async fn a_removed_endpoint_that_is_down_changes_no_error_of_a_list() {
+    const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}"#;
+    async fn without_lists() -> Agent {
+        let others = agent::tasks(|| "t".to_owned());
+        Agent::start(move |request: &Received| -> Reply {
+            if request.json()["method"] != "ListTasks" {
+                return others(request);
+            }
+            let id = request.id();
+            Reply::Json(format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32004,"message":"no lists"}}}}"#
+            ))
+        })
+        .await
+    }
+    let (a, b) = (without_lists().await, without_lists().await);
+    let desk = Desk::of(&of(&[a.address, b.address], "1h")).await;
+    let listed = async || {
+        let answer = ask(&desk, LIST).await;
+        (answer.status, answer.code())
+    };
+    assert_eq!(listed().await, (200, -32004));
+    drop(a);
+    assert_eq!(listed().await, (503, -31503));
+    desk.apply(&of(&[b.address], "1h")).await;
+    assert_eq!(listed().await, (200, -32004));
+    // Without any that answers there is no error to pass on.
+    drop(b);
+    assert_eq!(listed().await, (503, -31503));
+}
+
+#[tokio::test]
 async fn an_ejected_endpoint_stays_out_when_another_one_comes() {
     let (a, b, c) = (named("of-a").await, named("of-b").await, named("of-c").await);
     let of = |endpoints: &[SocketAddr]| {
