@@ -170,6 +170,9 @@ fn answers_and_events_reveal_what_they_were_recorded_to_reveal() {
             let answer = read_answer(body, generation, operation, Limits::default())
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
             check(name, &answer, expected);
+            assert!(!answer.is_strange, "{name}");
+            let says_nothing = !answer.has_result && answer.error.is_none();
+            assert!(!says_nothing || operation == Operation::PushDelete, "{name}");
             if let Ok(call) = &request {
                 assert!(answer.answers(&call.id), "{name}");
                 let other = RpcId(Bytes::from_static(b"\"another\""));
@@ -285,7 +288,9 @@ fn hand_written_streams_have_their_events() {
             .iter()
             .map(|(event, data)| {
                 let answer = read_answer(data, Generation::V1_0, Operation::Stream, Limits::default());
-                (*event, answer.unwrap().error)
+                let answer = answer.unwrap();
+                assert!(!answer.is_strange, "{name}");
+                (*event, answer.error)
             })
             .collect();
         assert_eq!(got, expected, "{name}");

@@ -2,9 +2,9 @@
 //!
 //! Nothing that could reveal a task leaves before its owner is recorded: until the first event is whole, and its task
 //! learned, the bytes of an unfinished event wait here (bounded by `event_bytes`). Where tasks have owners those of later
-//! events wait as well, because any event may tell of somebody else's task, and one that is too large to be read ends the
-//! stream; elsewhere every byte goes on as it came. What comes whole is not copied, and what is ready at once goes on as one
-//! chunk. Where gateways share their records, the bytes of an event that reveals a new task also wait until the others can
+//! events wait as well, because any event may tell of somebody else's task, and one that is too large, or that cannot be
+//! read, ends the stream; elsewhere every byte goes on as it came. What comes whole is not copied, and what is ready at once
+//! goes on as one chunk. Where gateways share their records, the bytes of an event that reveals a new task also wait until the others can
 //! find its owner, which takes a round trip and is bounded there.
 //!
 //! The end is as clean as the agent's: a connection that breaks, a stream that stops inside an event, silence past the
@@ -24,6 +24,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::learn::{self, Learner, Withheld};
 use super::standing::{Leave, Touched};
+use crate::a2a::jsonrpc::Answer;
 use crate::a2a::sse::{Content, Scanner};
 use crate::a2a::{Call, Operation, Revealed, RpcId, json, jsonrpc};
 use crate::affinity::{Confirming, Reservation};
@@ -259,13 +260,16 @@ impl EventStream {
             let is_first = !self.first_seen && whole == 0;
             whole = event.end;
             let too_large = event.content == Content::TooLarge;
+            let mut may_tell = false;
             let read = match event.content {
                 Content::Data { data, .. } => {
+                    may_tell = judges && has_object(data);
                     jsonrpc::read_answer(data, self.learner.permit.call().generation, self.operation, self.limits)
                         .inspect_err(|error| {
                             tracing::debug!(endpoint = &*self.learner.endpoint, %error, "an event cannot be read");
                         })
                         .ok()
+                        .filter(|answer| !judges || says_all(answer))
                 }
                 Content::TooLarge => None,
             };
@@ -286,6 +290,7 @@ impl EventStream {
                     }
                 }
                 None if too_large && (is_first || judges) => return self.too_large(record),
+                None if may_tell => return self.unreadable(record),
                 // What could not be learned from must not reveal a task; later events have revealed theirs before.
                 Some(_) | None if is_first => return self.break_off(),
                 Some(_) | None => record.event_passed(),
@@ -318,6 +323,15 @@ impl EventStream {
         self.break_off()
     }
 
+    fn unreadable(&mut self, record: &mut Record) -> Option<Bytes> {
+        tracing::warn!(
+            endpoint = &*self.learner.endpoint,
+            "an event of an agent cannot be read, so it may tell of somebody else's task, and its stream ends"
+        );
+        record.detail = Some("event_unreadable");
+        self.break_off()
+    }
+
     fn break_off(&mut self) -> Option<Bytes> {
         self.ended = Some(Err(Outcome::StreamBroken));
         self.held = BytesMut::new();
@@ -329,6 +343,16 @@ impl EventStream {
             idle.sleep.as_mut().reset(Instant::now() + idle.most);
         }
     }
+}
+
+/// Without one nobody can read a task in it: some agents end with a word such as `[DONE]`.
+fn has_object(data: &[u8]) -> bool {
+    memchr::memchr(b'{', data).is_some()
+}
+
+/// What was read is all that the answer tells of.
+fn says_all(answer: &Answer<'_>) -> bool {
+    !answer.is_strange && (answer.has_result || answer.error.is_some())
 }
 
 /// One chunk as it came, or several joined.

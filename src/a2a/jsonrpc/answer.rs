@@ -26,6 +26,8 @@ pub struct Answer<'a> {
     pub is_final: bool,
     /// There is a `result`, be it null.
     pub has_result: bool,
+    /// The result has a shape that this operation does not answer in this generation: what it tells of is not in `revealed`.
+    pub is_strange: bool,
 }
 
 impl Answer<'_> {
@@ -172,15 +174,22 @@ fn result<'a>(
     operation: Operation,
     answer: &mut Answer<'a>,
 ) -> Result<(), AnswerError> {
+    let about_tasks = matches!(
+        operation,
+        Operation::Send | Operation::Stream | Operation::Subscribe | Operation::Get | Operation::Cancel
+    );
     if cursor.kind() != Kind::Object {
+        answer.is_strange = about_tasks && cursor.kind() != Kind::Null;
         return Ok(cursor.leap()?);
     }
     match (operation, generation) {
         (Operation::Send | Operation::Stream | Operation::Subscribe, Generation::V1_0) => wrapped(cursor, answer),
         (Operation::Send | Operation::Stream | Operation::Subscribe | Operation::Get | Operation::Cancel, _) => {
             let item = Item::read(cursor)?;
+            let revealed = item.revealed(None)?;
             answer.is_final = item.is_final;
-            reveal(answer, item.revealed(None)?, cursor.at())
+            answer.is_strange = item.variant().is_none() && revealed.task.is_none() && !item.is_message;
+            reveal(answer, revealed, cursor.at())
         }
         (Operation::List, _) => page(cursor, answer),
         (
@@ -196,6 +205,7 @@ fn result<'a>(
 
 /// 1.0: `result.task`, `.message`, `.statusUpdate` or `.artifactUpdate`.
 fn wrapped<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), AnswerError> {
+    answer.is_strange = true;
     cursor.object(|cursor, name| {
         let variant = match &*name.decode() {
             b"task" => Variant::Task,
@@ -208,6 +218,7 @@ fn wrapped<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), 
             return Ok(cursor.leap()?);
         }
         once(answer.revealed.is_empty(), cursor)?;
+        answer.is_strange = false;
         let item = Item::read(cursor)?;
         reveal(answer, item.revealed(Some(variant))?, cursor.at())
     })
@@ -259,6 +270,8 @@ struct Item<'a> {
     task: Member<'a>,
     context: Member<'a>,
     has_status: bool,
+    /// It has a `messageId`, as only messages do.
+    is_message: bool,
     state: Option<TaskState>,
     is_final: bool,
 }
@@ -279,6 +292,10 @@ impl<'a> Item<'a> {
                     Value::Text(kind) => item.kind = Some(kind),
                     Value::Null | Value::Other => {}
                 },
+                b"messageId" | b"message_id" => {
+                    item.is_message = true;
+                    cursor.leap()?;
+                }
                 b"final" => item.is_final = cursor.raw()? == "true",
                 b"status" => {
                     item.has_status = true;
@@ -291,16 +308,20 @@ impl<'a> Item<'a> {
         Ok(item)
     }
 
-    /// What it reveals; without a `variant` its `kind` says what it is, or else its members do.
-    fn revealed(&self, variant: Option<Variant>) -> Result<Revealed, AnswerError> {
-        let variant = variant.or_else(|| match &*self.kind?.decode() {
+    /// What its `kind` says that it is.
+    fn variant(&self) -> Option<Variant> {
+        match &*self.kind?.decode() {
             "task" => Some(Variant::Task),
             "message" => Some(Variant::Message),
             "status-update" => Some(Variant::Status),
             "artifact-update" => Some(Variant::Artifact),
             _ => None,
-        });
-        let task = match variant {
+        }
+    }
+
+    /// What it reveals; without a `variant` its `kind` says what it is, or else its members do.
+    fn revealed(&self, variant: Option<Variant>) -> Result<Revealed, AnswerError> {
+        let task = match variant.or_else(|| self.variant()) {
             Some(Variant::Task) => &self.id,
             Some(Variant::Message | Variant::Status | Variant::Artifact) => &self.task,
             // Agents that leave `kind` out; only a task has both an id and a status.

@@ -105,6 +105,67 @@ async fn the_callers_own_events_pass_untouched_however_they_are_cut() {
 }
 
 #[tokio::test]
+async fn an_event_that_cannot_be_read_ends_a_stream_where_tasks_have_owners() {
+    let (agent, pieces) = streaming().await;
+    let (owned, open) = (start(&agent, "").await, start(&agent, OPEN).await);
+    let (first, own) = (task_event("1", "bobs"), update("bobs", "his"));
+    let foreign = update("anns", "hidden");
+    let result = foreign
+        .trim_end()
+        .replacen("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":", "", 1);
+    let result = result.strip_suffix('}').expect("its end");
+    let both = format!(r#"{{"statusUpdate":{{"taskId":"bobs"}},{}"#, &result[1..]);
+    let unreadable = [
+        format!("data: {{\"id\":1,\"result\":{{\"task\":{{\"id\":\"bobs\"}}}},\"result\":{result}}}\n\n"),
+        foreign.replace("\"taskId\"", "\"taskId\":\"bobs\",\"taskId\""),
+        format!("data: {{\"id\":1,\"result\":{result}}} \0\n\n"),
+        format!("data: [{{\"id\":1,\"result\":{result}}}]\n\n"),
+        format!("data: \u{feff}{{\"id\":1,\"result\":{result}}}\n\n"),
+        format!("data: {result}\n\n"),
+        event("1", &both),
+        event(
+            "1",
+            r#"{"kind":"artifact-update","taskId":"anns","artifact":{"artifactId":"a","parts":[]}}"#,
+        ),
+        event("1", &format!("[{result}]")),
+    ];
+    for event in &unreadable {
+        let sent = [&*first, &own, event, &own];
+        let whole = sent.concat();
+        assert_eq!(
+            got(&owned, &pieces, &sent).await,
+            (format!("{first}{own}"), false),
+            "{event}"
+        );
+        assert_eq!(got(&open, &pieces, &sent).await, (whole, true), "{event}");
+    }
+    let records = owned.access(unreadable.len()).await;
+    for record in &records {
+        assert_eq!(
+            (&record["outcome"], &record["detail"]),
+            (&"stream_broken".into(), &"event_unreadable".into())
+        );
+    }
+    // What names no task passes, and so does every kind of answer.
+    let error = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"x\"}}\n\n";
+    let sent = [
+        &*first,
+        ": a comment\n\nretry: 10\n\ndata:\n\n",
+        "data: [DONE]\n\ndata: ping\n\n",
+        &event("1", r#"{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[]}}"#),
+        &event(
+            "1",
+            r#"{"statusUpdate":{"taskId":"bobs","contextId":"ctx-bobs","status":{}}}"#,
+        ),
+        &event("1", "null"),
+        &own,
+        &first,
+        error,
+    ];
+    assert_eq!(got(&owned, &pieces, &sent).await, (sent.concat(), true));
+}
+
+#[tokio::test]
 async fn an_event_waits_up_to_its_bound_and_one_beyond_ends_the_stream() {
     let (agent, pieces) = streaming().await;
     let start = async |more: &str| {

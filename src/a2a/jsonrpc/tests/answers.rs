@@ -143,6 +143,40 @@ fn answers_of_1_0_reveal_by_their_member() {
 }
 
 #[test]
+fn a_result_of_no_known_kind_is_strange() {
+    for (result, in_0_3, in_1_0) in [
+        (r#"{"kind":"task","id":"t","contextId":"c","status":{}}"#, false, true),
+        (r#"{"kind":"message","parts":[]}"#, false, true),
+        (r#"{"kind":"status-update","contextId":"c"}"#, false, true),
+        (r#"{"kind":"artifact-update","taskId":"t"}"#, false, true),
+        // Without a kind.
+        (r#"{"id":"t","status":{}}"#, false, true),
+        (r#"{"taskId":"t","artifact":{}}"#, false, true),
+        (r#"{"messageId":"m","parts":[]}"#, false, true),
+        (r#"{"contextId":"c"}"#, true, true),
+        (r#"{"kind":"another","contextId":"c"}"#, true, true),
+        (r#"{"task":{"id":"t"}}"#, true, false),
+        (r#"{"message":{"parts":[]}}"#, true, false),
+        (r#"{"statusUpdate":{"taskId":"t"},"metadata":{}}"#, true, false),
+        (r#"{"artifact_update":{"taskId":"t"},"task":null}"#, true, false),
+        (r#"{"task":null}"#, true, true),
+        (r#"{"Task":{"id":"t"}}"#, true, true),
+        ("{}", true, true),
+        ("[]", true, true),
+        (r#""task""#, true, true),
+        ("null", false, false),
+    ] {
+        let body = format!(r#"{{"result":{result}}}"#);
+        for (generation, expected) in [(V0_3, in_0_3), (V1_0, in_1_0)] {
+            for operation in [Operation::Stream, Operation::Subscribe] {
+                let answer = read_answer(body.as_bytes(), generation, operation, Limits::default()).unwrap();
+                assert_eq!(answer.is_strange, expected, "{result} {generation:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn answers_about_push_configurations_and_cards_reveal_nothing() {
     for generation in crate::a2a::Generation::ALL {
         for operation in [
