@@ -65,7 +65,12 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
     tls::install_provider();
     let metrics = Metrics::new().map_err(Error::Metrics)?;
     let shared = match &config.state.store {
-        config::Store::Redis(redis) => Some(shared::Store::new(redis, clock.clone(), &metrics)),
+        config::Store::Redis(redis) => Some(shared::Store::new(
+            redis,
+            config.state.retention,
+            clock.clone(),
+            &metrics,
+        )),
         config::Store::Memory | config::Store::Embedded { .. } => None,
     };
     let ground = Ground {

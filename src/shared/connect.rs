@@ -8,10 +8,11 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
 use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
-    RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode, Value,
+    RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode, Value, cmd,
 };
 
 use super::command::Fault;
@@ -51,6 +52,45 @@ impl Link {
             Self::Cluster(connection) => connection.clone().req_packed_command(command).await,
         }
     }
+
+    /// The processes at the other end: of a cluster those of all masters. Empty if one of them does not say, as to a user
+    /// who may not ask.
+    pub(super) async fn runs(&self) -> Result<Vec<String>, Fault> {
+        let mut command = cmd("INFO");
+        command.arg("server");
+        let answer = match self {
+            Self::One(connection) => connection.clone().send_packed_command(&command).await,
+            Self::Cluster(connection) => {
+                let masters = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+                connection.clone().route_command(command, masters).await
+            }
+        };
+        match answer.and_then(Value::extract_error) {
+            Ok(answer) => Ok(runs_in(&answer).unwrap_or_default()),
+            Err(error) if error.code().is_some() => Ok(Vec::new()),
+            Err(error) => Err(Fault::Broken(error)),
+        }
+    }
+}
+
+fn runs_in(answer: &Value) -> Option<Vec<String>> {
+    match answer {
+        Value::Map(nodes) => {
+            let runs = nodes.iter().map(|(_, answer)| run_in(answer));
+            runs.collect()
+        }
+        answer => Some(vec![run_in(answer)?]),
+    }
+}
+
+fn run_in(answer: &Value) -> Option<String> {
+    let text = match answer {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => text,
+        _ => return None,
+    };
+    let run = text.lines().find_map(|line| line.strip_prefix("run_id:"))?.trim();
+    (!run.is_empty()).then(|| run.to_owned())
 }
 
 impl Connector {
@@ -231,4 +271,29 @@ fn certificates(tls: &UpstreamTls) -> Result<Option<TlsCertificates>, String> {
     };
     let wanted = root_cert.is_some() || client_tls.is_some();
     Ok(wanted.then_some(TlsCertificates { client_tls, root_cert }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(answer: &Value, expected: &[&str]) {
+        assert_eq!(runs_in(answer).unwrap_or_default(), expected);
+    }
+
+    #[test]
+    fn a_process_is_told_by_its_run() {
+        let says = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let nodes = |nodes: &[Value]| Value::Map(nodes.iter().map(|node| (says("host:1"), node.clone())).collect());
+        let whole = says("# Server\r\nredis_version:7.0.15\r\nrun_id:ab12\r\ntcp_port:1\r\n");
+        check(&whole, &["ab12"]);
+        check(&nodes(&[whole.clone(), says("run_id:cd34\r\n")]), &["ab12", "cd34"]);
+        // Of all or of none.
+        check(&nodes(&[whole, says("# Server\r\n")]), &[]);
+        check(&says("# Server\r\n"), &[]);
+        check(&says("run_id:\r\n"), &[]);
+        check(&says("other_run_id:ab12\r\n"), &[]);
+        check(&Value::Nil, &[]);
+    }
 }

@@ -3,7 +3,8 @@
 //! The mark is the time, under keys of this gateway alone. It proves that the server takes writes, and tells what the
 //! server lost: after a restart or a failover the last mark that is found is as old as the data. In a cluster there are
 //! many marks, so that most likely every node has some. What was lost is declared to all before new marks are left: see
-//! `recovery`.
+//! `recovery`. Behind a new connection the server is asked whether it is the process that it was. A cluster, whose
+//! connections are made anew without this stage, is asked every second.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,13 +19,10 @@ use super::{Inner, Live, recovery};
 
 /// How often a mark is left. What is in doubt after a failover grows with it.
 const MARK_EVERY: Duration = Duration::from_secs(1);
-/// A longer outage makes everything doubtful. Longer than records live by default: a server that evicts what expires next
-/// must not take the marks first, which would be a loss of everything.
-const MARK_LIVES: u32 = 30 * 24 * 3600;
+/// A longer outage makes everything doubtful.
+const MARK_LIVES_LEAST: u32 = 30 * 24 * 3600;
 /// Of 20 masters, the odds that a certain one has no mark are 1 to 26.
 const CLUSTER_MARKS: usize = 64;
-/// A write of the same second as a mark may have come after it.
-const MARK_MARGIN: u32 = 2;
 
 /// Between attempts to connect, at first and at last.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -39,6 +37,13 @@ struct Stood {
     /// A loss is declared.
     declared: bool,
     refused: bool,
+}
+
+/// Seconds. Longer than records live: a server that evicts what expires next must not take the marks first, which would be
+/// a loss of everything.
+pub(super) fn mark_lives(retention: Duration) -> u32 {
+    let twice = retention.as_secs().saturating_mul(2);
+    u32::try_from(twice).unwrap_or(u32::MAX).max(MARK_LIVES_LEAST)
 }
 
 /// Keys of this process alone.
@@ -80,10 +85,9 @@ impl Inner {
             link: self.connector.connect().await?,
         });
         self.rehearse(&live.link).await?;
-        // Whatever a replica lacks that became a master was written since its last mark.
-        if let Some(since) = self.mark(&live.link).await? {
-            self.recovery.doubt(since);
-        }
+        let runs = self.runs(&live.link).await?;
+        self.meet(runs);
+        self.mark(&live.link).await?;
         self.live.store(Some(Arc::clone(&live)));
         self.back();
         self.news.notify_one();
@@ -98,7 +102,7 @@ impl Inner {
                 () = self.suspected.notified() => true,
                 () = sleep(MARK_EVERY) => true,
             };
-            if due && let Err(fault) = self.mark(&live.link).await {
+            if due && let Err(fault) = self.look_after(&live.link).await {
                 self.lost(live, &fault);
             }
             if !self
@@ -109,6 +113,43 @@ impl Inner {
             {
                 return;
             }
+        }
+    }
+
+    async fn look_after(&self, link: &Link) -> Result<(), Fault> {
+        if self.connector.is_cluster() {
+            let runs = self.runs(link).await?;
+            if !runs.is_empty() {
+                self.meet(runs);
+            }
+        }
+        self.mark(link).await
+    }
+
+    /// What is in doubt now that these processes are the server. Of another process nothing is known that was written since
+    /// the last mark, and what it lacks besides is found by the next one. The same has it all, but for what went under with
+    /// the connection.
+    fn meet(&self, runs: Vec<String>) {
+        let known = self.recovery.knows(runs);
+        let (now, last) = (self.now(), self.marked.load(Ordering::Relaxed));
+        // Nothing was written by this process that could be missing.
+        if last == 0 {
+            return;
+        }
+        self.recovery.tick(last, now);
+        let since = self.recovery.since(last, now);
+        if !known {
+            self.recovery.lost(since);
+            self.news.notify_one();
+        } else if self.live.load().is_none() {
+            self.recovery.doubt(since);
+        }
+    }
+
+    async fn runs(&self, link: &Link) -> Result<Vec<String>, Fault> {
+        match timeout(self.patience(), link.runs()).await {
+            Ok(runs) => runs,
+            Err(_) => Err(Fault::Timeout),
         }
     }
 
@@ -140,15 +181,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Leaves the marks; gives since when writes may be missing, if marks were left before. A loss shows in the marks until
-    /// it is declared: whoever finds a new one finds the declaration too.
-    async fn mark(&self, link: &Link) -> Result<Option<u32>, Fault> {
+    /// Leaves the marks. A loss shows in the marks until it is declared: whoever finds a new one finds the declaration too.
+    async fn mark(&self, link: &Link) -> Result<(), Fault> {
         let (now, last) = (self.now(), self.marked.load(Ordering::Relaxed));
+        self.recovery.tick(last, now);
         let stood = self.leave(link, now, last).await?;
-        let since = stood.oldest.saturating_sub(MARK_MARGIN);
         let lost = recovery::is_lost(last, stood.oldest);
         if lost {
-            self.recovery.lost(since);
+            self.recovery.lost(self.recovery.since(stood.oldest, now));
             self.news.notify_one();
         }
         let mut refused = stood.refused;
@@ -156,21 +196,26 @@ impl Inner {
         self.recovery.saw(behind || stood.declared);
         if behind {
             let replies = self.all(link, &[self.recovery.declare(now)]).await?;
-            refused |= replies.contains(&Reply::Refused);
+            if replies.contains(&Reply::Refused) {
+                refused = true;
+            } else {
+                self.recovery.declared();
+            }
         }
-        if lost && !refused {
+        // One of a clock that was ahead would stay until then.
+        if (lost || stood.oldest > now) && !refused {
             refused = self.leave(link, now, 0).await?.refused;
         }
         if refused {
             self.refuse();
-            return Ok(None);
+            return Ok(());
         }
         self.marked.store(now, Ordering::Relaxed);
         if self.refuses.swap(false, Ordering::AcqRel) {
             tracing::info!("the shared store takes records again");
             self.news.notify_one();
         }
-        Ok((last != 0).then_some(since))
+        Ok(())
     }
 
     /// One that is older than `after` stays.
@@ -179,7 +224,7 @@ impl Inner {
             key: key.clone(),
             mark,
             after,
-            keep: MARK_LIVES,
+            keep: self.mark_lives,
         };
         let mut commands: Vec<Command> = self.marks.iter().map(leave).collect();
         commands.push(self.recovery.look());
@@ -197,10 +242,35 @@ impl Inner {
 
     async fn all(&self, link: &Link, commands: &[Command]) -> Result<Vec<Reply>, Fault> {
         let all = join_all(commands.iter().map(|command| command.run(link)));
-        // A cluster finds its nodes on the way; a server that has just started is slow.
-        let Ok(replies) = timeout(self.timeout.max(MARK_EVERY), all).await else {
+        let Ok(replies) = timeout(self.patience(), all).await else {
             return Err(Fault::Timeout);
         };
         replies.into_iter().collect()
+    }
+
+    /// With what no call waits for: a cluster finds its nodes on the way; a server that has just started is slow.
+    fn patience(&self) -> Duration {
+        self.timeout.max(MARK_EVERY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 24 * 3600;
+
+    #[track_caller]
+    fn check(retention: Duration, days: u64) {
+        assert_eq!(u64::from(mark_lives(retention)), days * DAY);
+    }
+
+    #[test]
+    fn marks_outlive_records() {
+        check(Duration::from_secs(1), 30);
+        check(Duration::from_secs(7 * DAY), 30);
+        check(Duration::from_secs(15 * DAY), 30);
+        check(Duration::from_secs(90 * DAY), 180);
+        assert_eq!(mark_lives(Duration::MAX), u32::MAX);
     }
 }

@@ -78,6 +78,8 @@ struct Inner {
     recovery: Recovery,
     /// Keys of the marks. Of this process: another one has written other records.
     marks: Vec<Vec<u8>>,
+    /// Seconds.
+    mark_lives: u32,
     /// What is asked beside records: the mark, unless there are many, and whether a loss is declared. In this order: who
     /// leaves a mark anew has declared the loss before.
     beside: Vec<Command>,
@@ -113,7 +115,8 @@ struct Live {
 }
 
 impl Store {
-    pub fn new(config: &config::Redis, clock: Clock, metrics: &Metrics) -> Self {
+    /// `retention` is for how long records live that nobody asks for.
+    pub fn new(config: &config::Redis, retention: Duration, clock: Clock, metrics: &Metrics) -> Self {
         let of = |operation| metrics.store_round_trip.with_label_values(&[operation]);
         let connector = Connector::new(config);
         let recovery = Recovery::new(&config.key_prefix);
@@ -133,6 +136,7 @@ impl Store {
             refuses: AtomicBool::new(false),
             recovery,
             marks,
+            mark_lives: keep::mark_lives(retention),
             beside,
             marked: AtomicU32::new(0),
             broken: Notify::new(),
@@ -205,7 +209,8 @@ impl Store {
         }
         Ok(Looked {
             replies,
-            whole: standing == Standing::Whole,
+            // What this gateway could not declare, on a server that takes nothing, holds for itself.
+            whole: standing == Standing::Whole && !inner.recovery.is_behind(),
         })
     }
 

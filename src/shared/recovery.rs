@@ -6,6 +6,9 @@
 //! whether its own mark is there, in the same round trip. Nobody ends it for others: what another gateway has to write
 //! back is not known here. A process that has left no mark has lost none: on a new server nothing is declared.
 //!
+//! What was written since the last mark shows in none. So a server that is another process than before, restarted or failed
+//! over to, has lost that as far as is known here; the same one, after a network that failed, has not.
+//!
 //! Knows no records, and asks nothing itself: `keep` does, and `affinity` says when everything is written back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +20,16 @@ use super::command::{Command, Reply};
 /// lost it too tries again after 2 seconds at most; an attempt that the server's return came too late for takes 2 more by
 /// default, and the next pause. That is some 7, and a second for who is busy at that moment.
 const DECLARED_FOR: u32 = 10;
+/// A write of the same second as a mark may have come after it.
+const MARK_MARGIN: u32 = 2;
 
 pub(super) struct Recovery {
     key: Vec<u8>,
     own: Mutex<Own>,
     /// Declared, by whomever, as far as was last seen.
     seen: AtomicBool,
+    /// Some writes of this gateway are missing, and not all are written back.
+    behind: AtomicBool,
 }
 
 /// Of this gateway.
@@ -30,8 +37,12 @@ pub(super) struct Recovery {
 struct Own {
     /// Since when writes may be missing, in Unix seconds; to be told.
     doubt: Option<u32>,
-    /// Some are missing, and not all are written back.
-    behind: bool,
+    /// A loss, to all.
+    undeclared: bool,
+    /// The server's processes, by their own names; of a cluster there are several. Empty if not known.
+    runs: Vec<String>,
+    /// From when to when the clock was set back: a mark in there may be older or younger than what was written then.
+    set_back: Option<(u32, u32)>,
 }
 
 /// What a record that is missing means.
@@ -51,6 +62,7 @@ impl Recovery {
             key: format!("{prefix}recovering").into_bytes(),
             own: Mutex::default(),
             seen: AtomicBool::new(false),
+            behind: AtomicBool::new(false),
         }
     }
 
@@ -67,6 +79,36 @@ impl Recovery {
         }
     }
 
+    /// Whether all of these processes were there before. From then on they are the known ones.
+    pub(super) fn knows(&self, runs: Vec<String>) -> bool {
+        if runs.is_empty() {
+            return false;
+        }
+        let mut own = self.own();
+        let known = runs.iter().all(|run| own.runs.contains(run));
+        own.runs = runs;
+        known
+    }
+
+    /// The last mark was left when the clock said `last`.
+    pub(super) fn tick(&self, last: u32, now: u32) {
+        if now < last {
+            let mut own = self.own();
+            let (from, to) = own.set_back.unwrap_or((now, last));
+            own.set_back = Some((from.min(now), to.max(last)));
+        }
+    }
+
+    /// Since when writes may be missing where this mark is the last one.
+    pub(super) fn since(&self, mark: u32, now: u32) -> u32 {
+        let set_back = self.own().set_back;
+        let earliest = match set_back {
+            Some((from, to)) if (from..=to).contains(&mark) => from,
+            _ => mark,
+        };
+        earliest.min(now).saturating_sub(MARK_MARGIN)
+    }
+
     /// Writes since then may be missing.
     pub(super) fn doubt(&self, since: u32) {
         let mut own = self.own();
@@ -77,7 +119,8 @@ impl Recovery {
     pub(super) fn lost(&self, since: u32) {
         let mut own = self.own();
         own.doubt = Some(own.doubt.map_or(since, |doubt| doubt.min(since)));
-        own.behind = true;
+        own.undeclared = true;
+        self.behind.store(true, Ordering::Release);
     }
 
     /// Since when writes may be missing; told once.
@@ -85,16 +128,23 @@ impl Recovery {
         self.own().doubt.take()
     }
 
-    /// Everything that `doubts` told of is written back.
+    /// The command of `declare` was done.
+    pub(super) fn declared(&self) {
+        self.own().undeclared = false;
+    }
+
+    /// Everything that `doubts` told of is written back. That may be nothing, and others have more: it counts once they were
+    /// told.
     pub(super) fn caught_up(&self) {
-        let mut own = self.own();
-        if own.doubt.is_none() {
-            own.behind = false;
+        // Under the lock: `lost` sets both.
+        let own = self.own();
+        if own.doubt.is_none() && !own.undeclared {
+            self.behind.store(false, Ordering::Release);
         }
     }
 
     pub(super) fn is_behind(&self) -> bool {
-        self.own().behind
+        self.behind.load(Ordering::Acquire)
     }
 
     pub(super) fn is_seen(&self) -> bool {
@@ -108,8 +158,8 @@ impl Recovery {
         }
         if declared {
             tracing::warn!(
-                "the shared store has lost records; every gateway writes back what it knows, and tasks and contexts that \
-                 are not found meanwhile are unavailable"
+                "the shared store has lost records, or may have, after a restart or a failover; every gateway writes back \
+                 what it knows, and tasks and contexts that are not found meanwhile are unavailable"
             );
         } else {
             tracing::info!(
@@ -181,6 +231,45 @@ mod tests {
         assert_eq!(judge(100, None, &Reply::Bytes(Vec::new())), Standing::Declared);
     }
 
+    #[track_caller]
+    fn check_since(ticks: &[(u32, u32)], mark: u32, now: u32, expected: u32) {
+        let recovery = Recovery::new("a2a:");
+        for &(last, now) in ticks {
+            recovery.tick(last, now);
+        }
+        assert_eq!(recovery.since(mark, now), expected, "{ticks:?}");
+    }
+
+    #[test]
+    fn writes_since_the_last_mark_may_be_missing() {
+        check_since(&[], 100, 100, 98);
+        check_since(&[(99, 100)], 100, 200, 98);
+        check_since(&[], 0, 200, 0);
+        check_since(&[], 300, 200, 198); // It was left by a clock that was ahead.
+    }
+
+    #[test]
+    fn of_a_clock_that_was_set_back_no_mark_says_what_came_after_it() {
+        check_since(&[(300, 100)], 300, 150, 98);
+        check_since(&[(300, 100)], 120, 150, 98);
+        check_since(&[(300, 100)], 250, 400, 98);
+        check_since(&[(300, 100)], 301, 400, 299);
+        check_since(&[(300, 100)], 99, 400, 97);
+        check_since(&[(300, 100), (400, 200)], 350, 500, 98);
+    }
+
+    #[test]
+    fn another_process_than_before_is_told_apart() {
+        let recovery = Recovery::new("a2a:");
+        let knows = |runs: &[&str]| recovery.knows(runs.iter().map(|&run| run.to_owned()).collect());
+        assert!(!knows(&["a", "b"]), "the first");
+        assert!(knows(&["b", "a"]));
+        assert!(!knows(&[]), "not known");
+        assert!(knows(&["a"]), "one has left the cluster");
+        assert!(!knows(&["a", "b"]), "it was away");
+        assert!(!knows(&["c"]));
+    }
+
     #[test]
     fn it_is_behind_until_everything_is_written_back() {
         let recovery = Recovery::new("a2a:");
@@ -193,6 +282,9 @@ mod tests {
         recovery.caught_up();
         assert!(recovery.is_behind(), "lost again meanwhile");
         assert_eq!(recovery.doubts(), Some(90));
+        recovery.caught_up();
+        assert!(recovery.is_behind(), "nobody was told");
+        recovery.declared();
         recovery.caught_up();
         assert!(!recovery.is_behind());
     }

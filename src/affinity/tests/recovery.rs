@@ -1,15 +1,22 @@
 //! A shared store that was emptied: until every gateway has written back what it knows, nothing there is nobody's.
 
 use super::redis::Server;
+use super::servers::{Way, cluster};
 use super::shared::*;
 use super::*;
-use crate::config::{RedisLogin, Secret};
+use crate::config::{RedisLogin, RedisServers, Secret};
 use crate::shared::{Away, Command, Purpose, Reply};
 
 const DECLARED: &str = "a2a:recovering";
 
 fn is_declared(server: &Server) -> bool {
     server.ask(&["EXISTS", DECLARED])
+}
+
+/// A gateway that reaches the server on a way that can be cut.
+async fn on(way: &Way, time: &Time) -> Gateway {
+    let config = config_to(RedisServers::Standalone(address_of(way.port)));
+    Gateway::bounded(config, time, 100).await
 }
 
 fn has_marks(server: &Server) -> bool {
@@ -169,4 +176,151 @@ async fn a_mark_that_shows_a_loss_stays_until_it_is_left_anyway() {
     assert_eq!(leave(5, 12).await, (stood("12"), Some(5)), "the clock was set back");
     let life: i64 = server.ask(&["TTL", key]);
     assert!((1..=60).contains(&life), "{life}");
+}
+
+/// The clock stands: whatever is written, the last mark is as old.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_after_the_last_mark_is_not_nobodys_after_a_restart() {
+    let (mut server, time) = (Server::start(), Time::new());
+    let way = Way::to(&server).await;
+    let (one, other) = (on(&way, &time).await, Gateway::of(&server, &time).await);
+    let _: () = server.ask(&["SAVE"]);
+    let told = one.learn_of(A, "key:alice", Some("t"), Some("c"), WORKING).await;
+    assert_eq!(told.1, Some(Confirmed::Stored));
+    way.cut();
+    server.kill();
+    other.is_away().await;
+    server.start_again();
+    assert!(has_marks(&server) && server.records().is_empty());
+    other.is_up().await;
+    assert_eq!(other.task("t").await, Err(Away));
+    assert!(is_declared(&server));
+    way.mend();
+    eventually("it is written back", || async {
+        other
+            .task("t")
+            .await
+            .is_ok_and(|owner| owner.is_some_and(|owner| &*owner.principal == "key:alice"))
+    })
+    .await;
+    one.has_recovered().await;
+    assert_eq!(one.endpoint("t").await.as_deref(), Some(A));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_say_whether_it_was_restarted_is_not_believed() {
+    let (server, time) = (Server::start(), Time::new());
+    let _: () = server.ask(&["ACL", "SETUSER", "gateway", "on", ">secret", "~a2a:*", "+@all", "-info"]);
+    let mut config = config_of(&server);
+    config.login = RedisLogin {
+        username: Some("gateway".to_owned()),
+        password: Some(Secret::new("secret".to_owned())),
+    };
+    let one = Gateway::bounded(config, &time, 100).await;
+    assert_eq!(one.task("unknown").await, Ok(None), "a new server has lost nothing");
+    server.freeze();
+    one.is_away().await;
+    server.thaw();
+    one.is_up().await;
+    assert_eq!(one.task("unknown").await, Err(Away));
+    assert!(is_declared(&server));
+    one.has_recovered().await;
+}
+
+/// The snapshot has a newer mark than the last one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_ahead_hides_no_loss() {
+    let (mut server, time) = (Server::start(), Time::new());
+    let (one, other) = (Gateway::of(&server, &time).await, Gateway::of(&server, &time).await);
+    let all_marks_are = async |now: u64| {
+        time.set(now);
+        eventually("all marks are of now", || async {
+            let keys: Vec<String> = server.ask(&["KEYS", "a2a:g:*"]);
+            let mut marks = keys.iter().map(|key| server.ask::<u64>(&["GET", key]));
+            marks.all(|mark| mark == now)
+        })
+        .await;
+    };
+    all_marks_are(START + 3600).await;
+    let _: () = server.ask(&["SAVE"]);
+    all_marks_are(START + 5).await;
+    time.set(START + 10);
+    one.learn(A, "t", WORKING).await;
+    all_marks_are(START + 60).await;
+    server.kill();
+    for gateway in [&one, &other] {
+        gateway.is_away().await;
+    }
+    server.start_again();
+    other.is_up().await;
+    assert_ne!(other.task("t").await, Ok(None));
+    eventually("it is written back", || async { server.records() == ["a2a:t:maps:t"] }).await;
+    for gateway in [&one, &other] {
+        gateway.has_recovered().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_doubt_is_written_again_when_a_full_server_has_room() {
+    let (server, time) = (Server::start(), Time::new());
+    let way = Way::to(&server).await;
+    let one = on(&way, &time).await;
+    one.learn(A, "t", WORKING).await;
+    way.cut();
+    one.is_away().await;
+    let _: () = server.ask(&["DEL", "a2a:t:maps:t"]);
+    let _: () = server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    way.mend();
+    one.is_up().await;
+    assert!(!one.store.takes_records());
+    assert_eq!(
+        one.task("unknown").await,
+        Ok(None),
+        "the network failed, not the server"
+    );
+    let _: () = server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    eventually("it is written again", || async { server.records().len() == 1 }).await;
+    assert!(!is_declared(&server));
+}
+
+/// It cannot be declared there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_restarted_and_takes_nothing_is_not_believed() {
+    let (mut server, time) = (Server::start(), Time::new());
+    let way = Way::to(&server).await;
+    let one = on(&way, &time).await;
+    let _: () = server.ask(&["SAVE"]);
+    one.learn(A, "t", WORKING).await;
+    way.cut();
+    server.kill();
+    one.is_away().await;
+    server.start_again();
+    let _: () = server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    way.mend();
+    one.is_up().await;
+    assert!(!one.store.takes_records() && !is_declared(&server));
+    assert_eq!(one.task("unknown").await, Err(Away));
+    let _: () = server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    eventually("it is written back", || async { server.records().len() == 1 }).await;
+    one.has_recovered().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_cluster_a_node_that_was_restarted_is_not_believed_and_one_that_was_slow_is() {
+    let time = Time::new();
+    let mut nodes = cluster([const { Vec::new() }; 3], None).await;
+    let config = config_to(RedisServers::Cluster(nodes.each_ref().map(address).to_vec()));
+    let one = Gateway::bounded(config, &time, 1000).await;
+    one.is_up().await;
+    nodes[1].freeze();
+    one.is_away().await;
+    nodes[1].thaw();
+    one.is_up().await;
+    assert_eq!(one.task("unknown").await, Ok(None));
+    let _: () = nodes[1].ask(&["SAVE"]);
+    // Whether the gateway's connection to it breaks meanwhile or is made anew unnoticed.
+    nodes[1].kill();
+    nodes[1].start_again();
+    eventually("it is found", || async { one.store.is_recovering() }).await;
+    one.has_recovered().await;
 }

@@ -34,7 +34,7 @@ impl Gateway {
             retention: Duration::from_secs(7 * DAY),
         };
         let (drain, metrics) = (Drain::new(), Metrics::new().unwrap());
-        let store = shared::Store::new(&config, time.clock(), &metrics);
+        let store = shared::Store::new(&config, state.retention, time.clock(), &metrics);
         store.start(&drain);
         store.attempted().await;
         let affinity = Affinity::open(&state, time.clock()).unwrap();
