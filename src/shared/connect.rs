@@ -74,21 +74,14 @@ impl Link {
 }
 
 fn runs_in(answer: &Value) -> Option<Vec<String>> {
-    match answer {
-        Value::Map(nodes) => {
-            let runs = nodes.iter().map(|(_, answer)| run_in(answer));
-            runs.collect()
-        }
-        answer => Some(vec![run_in(answer)?]),
+    if let Value::Map(nodes) = answer {
+        return nodes.iter().map(|(_, answer)| run_in(answer)).collect();
     }
+    Some(vec![run_in(answer)?])
 }
 
 fn run_in(answer: &Value) -> Option<String> {
-    let text = match answer {
-        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,
-        Value::SimpleString(text) | Value::VerbatimString { text, .. } => text,
-        _ => return None,
-    };
+    let text: String = redis::from_redis_value_ref(answer).ok()?;
     let run = text.lines().find_map(|line| line.strip_prefix("run_id:"))?.trim();
     (!run.is_empty()).then(|| run.to_owned())
 }
