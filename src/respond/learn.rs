@@ -58,6 +58,19 @@ impl Learner {
     /// What it gives must be awaited before the answer may leave, and told to `confirmed`. Without a shared store, and for
     /// what is known, that is nothing.
     pub fn learn(&self, revealed: &[Revealed]) -> Result<Option<Confirming>, Withheld> {
+        self.take_in(revealed)?;
+        Ok(self.affinity.confirm(&self.metrics.name, revealed))
+    }
+
+    /// The same for what waits for no other answers: an event of a stream that does leaves the better part of a millisecond
+    /// later, and few reveal anything new.
+    pub fn learn_at_once(&self, revealed: &[Revealed]) -> Result<Option<Confirming>, Withheld> {
+        self.take_in(revealed)?;
+        self.affinity.commit();
+        Ok(self.affinity.confirm(&self.metrics.name, revealed))
+    }
+
+    fn take_in(&self, revealed: &[Revealed]) -> Result<(), Withheld> {
         let lists = self.lists();
         for one in revealed {
             if lists && !self.is_known(one) {
@@ -86,7 +99,7 @@ impl Learner {
                 }
             }
         }
-        Ok(self.affinity.confirm(&self.metrics.name, revealed))
+        Ok(())
     }
 
     /// Another gateway may have told another owner first, who is known here from now on: then the answer is judged again.

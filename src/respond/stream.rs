@@ -283,7 +283,7 @@ impl EventStream {
                     } else {
                         Cow::Borrowed(&*answer.revealed)
                     };
-                    match self.learner.learn(&revealed) {
+                    match self.learner.learn_at_once(&revealed) {
                         Ok(None) => {}
                         Ok(Some(confirming)) => self.confirming.push((confirming, revealed.into_owned())),
                         Err(Withheld) => return self.break_off(),
