@@ -62,8 +62,8 @@ impl Learner {
         Ok(self.affinity.confirm(&self.metrics.name, revealed))
     }
 
-    /// The same for what waits for no other answers: an event of a stream that does leaves the better part of a millisecond
-    /// later, and few reveal anything new.
+    /// The same for what waits for no other answers: an event of a stream. Few reveal anything new, and one more turn of the
+    /// event loop delays those that do.
     pub fn learn_at_once(&self, revealed: &[Revealed]) -> Result<Option<Confirming>, Withheld> {
         self.take_in(revealed)?;
         self.affinity.commit();

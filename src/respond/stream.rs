@@ -289,8 +289,8 @@ impl EventStream {
                         Err(Withheld) => return self.break_off(),
                     }
                 }
-                None if too_large && (is_first || judges) => return self.too_large(record),
-                None if may_tell => return self.unreadable(record),
+                None if too_large && (is_first || judges) => return self.end_at(record, "event_too_large"),
+                None if may_tell => return self.end_at(record, "event_unreadable"),
                 // What could not be learned from must not reveal a task; later events have revealed theirs before.
                 Some(_) | None if is_first => return self.break_off(),
                 Some(_) | None => record.event_passed(),
@@ -314,21 +314,14 @@ impl EventStream {
         passes
     }
 
-    fn too_large(&mut self, record: &mut Record) -> Option<Bytes> {
+    /// At an event that is too large (`event_bytes`) or cannot be read, and so may tell of somebody else's task.
+    fn end_at(&mut self, record: &mut Record, detail: &'static str) -> Option<Bytes> {
         tracing::warn!(
             endpoint = &*self.learner.endpoint,
-            "an event of an agent is larger than `event_bytes`, and its stream ends"
+            detail,
+            "an agent's stream ends at an event that cannot be judged"
         );
-        record.detail = Some("event_too_large");
-        self.break_off()
-    }
-
-    fn unreadable(&mut self, record: &mut Record) -> Option<Bytes> {
-        tracing::warn!(
-            endpoint = &*self.learner.endpoint,
-            "an event of an agent cannot be read, so it may tell of somebody else's task, and its stream ends"
-        );
-        record.detail = Some("event_unreadable");
+        record.detail = Some(detail);
         self.break_off()
     }
 
