@@ -7,8 +7,11 @@ pub mod card;
 pub mod json;
 pub mod jsonrpc;
 pub mod listing;
+pub mod model;
 pub mod security;
 pub mod sse;
+pub mod translate;
+pub mod v0_3;
 
 use std::fmt;
 use std::sync::Arc;
@@ -151,6 +154,55 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// From the text of any generation and binding.
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "submitted" | "TASK_STATE_SUBMITTED" => Self::Submitted,
+            "working" | "TASK_STATE_WORKING" => Self::Working,
+            "input-required" | "TASK_STATE_INPUT_REQUIRED" => Self::InputRequired,
+            "auth-required" | "TASK_STATE_AUTH_REQUIRED" => Self::AuthRequired,
+            "completed" | "TASK_STATE_COMPLETED" => Self::Completed,
+            "failed" | "TASK_STATE_FAILED" => Self::Failed,
+            "canceled" | "TASK_STATE_CANCELED" | "TASK_STATE_CANCELLED" => Self::Canceled,
+            "rejected" | "TASK_STATE_REJECTED" => Self::Rejected,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// From the number of the protobuf enum, the same in all generations.
+    pub fn from_number(number: u64) -> Self {
+        match number {
+            1 => Self::Submitted,
+            2 => Self::Working,
+            3 => Self::Completed,
+            4 => Self::Failed,
+            5 => Self::Canceled,
+            6 => Self::InputRequired,
+            7 => Self::Rejected,
+            8 => Self::AuthRequired,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The text in JSON-RPC bodies of a generation.
+    pub fn name(self, generation: Generation) -> &'static str {
+        let (v0_3, v1_0) = match self {
+            Self::Submitted => ("submitted", "TASK_STATE_SUBMITTED"),
+            Self::Working => ("working", "TASK_STATE_WORKING"),
+            Self::InputRequired => ("input-required", "TASK_STATE_INPUT_REQUIRED"),
+            Self::AuthRequired => ("auth-required", "TASK_STATE_AUTH_REQUIRED"),
+            Self::Completed => ("completed", "TASK_STATE_COMPLETED"),
+            Self::Failed => ("failed", "TASK_STATE_FAILED"),
+            Self::Canceled => ("canceled", "TASK_STATE_CANCELED"),
+            Self::Rejected => ("rejected", "TASK_STATE_REJECTED"),
+            Self::Unknown => ("unknown", "TASK_STATE_UNSPECIFIED"),
+        };
+        match generation {
+            Generation::V0_3 => v0_3,
+            Generation::V1_0 => v1_0,
+        }
+    }
+
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }

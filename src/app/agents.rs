@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
 use super::leaving;
+use crate::a2a::Generation;
 use crate::a2a::card::{OriginCard, Publication, SchemeForm};
 use crate::a2a::security::{SchemeName, Security};
 use crate::authenticate::Verifiers;
@@ -23,7 +24,7 @@ use crate::drain::Drain;
 use crate::gather::probe::Probes;
 use crate::http::fetch;
 use crate::observe::Metrics;
-use crate::pipeline::{Agent, Enforced};
+use crate::pipeline::{Agent, Enforced, Spoken};
 use crate::ratelimit::RateLimiter;
 use crate::shared;
 use crate::tls;
@@ -127,11 +128,18 @@ pub fn build(
     let enforced = match (&config.security, parts.verifiers) {
         (Some(security), Some(verifiers)) => match verifiers.resolve(security) {
             Ok(requirement) => {
-                let served = config.upstream.generation.into_iter().collect();
+                let spoken: Vec<_> = (config.upstream.generation.into_iter())
+                    .map(|generation| Spoken {
+                        generation,
+                        tenant: None,
+                    })
+                    .collect();
+                let served = served(&spoken, config.translate);
                 let ownership = Ownership::new(&config.policy, requirement.is_open());
                 Some(Arc::new(Enforced {
                     requirement,
                     served,
+                    spoken,
                     ownership,
                 }))
             }
@@ -453,7 +461,8 @@ struct Rules {
     public_url: String,
     security: Option<Security>,
     policy: Policy,
-    generation: Option<crate::a2a::Generation>,
+    generation: Option<Generation>,
+    translate: bool,
     schemes: BTreeMap<SchemeName, SchemeForm>,
     /// The URLs of the agent's own servers.
     upstream: Vec<String>,
@@ -468,6 +477,7 @@ impl Rules {
             security: agent.security.clone(),
             policy: agent.policy.clone(),
             generation: agent.upstream.generation,
+            translate: agent.translate,
             schemes: schemes
                 .map(|(name, scheme)| (name.clone(), card::scheme_form(scheme)))
                 .collect(),
@@ -488,10 +498,22 @@ impl Rules {
         let requirement = verifiers
             .resolve(&security)
             .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
-        let served = match self.generation {
+        let generations = match self.generation {
             Some(generation) => vec![generation],
             None => origin.generations(),
         };
+        let tenant = |generation| {
+            origin
+                .interface(generation)
+                .and_then(|interface| interface.tenant.as_deref())
+        };
+        let spoken: Vec<_> = (generations.into_iter())
+            .map(|generation| Spoken {
+                generation,
+                tenant: tenant(generation).map(Arc::from),
+            })
+            .collect();
+        let served = served(&spoken, self.translate);
         if served.is_empty() {
             return Err(OutOfService(
                 "the card offers no JSON-RPC interface of A2A 0.3 or 1.0; set upstream.protocol.generation if it has one"
@@ -502,6 +524,7 @@ impl Rules {
             ownership: Ownership::new(&self.policy, requirement.is_open()),
             requirement,
             served: served.clone(),
+            spoken,
         })));
         Ok(Publication {
             public_url: self.public_url.clone(),
@@ -515,6 +538,14 @@ impl Rules {
             overrides: self.overrides.clone(),
         })
     }
+}
+
+/// The generations that callers may use. What an agent does not speak is translated, once it is known what it speaks.
+fn served(spoken: &[Spoken], translate: bool) -> Vec<Generation> {
+    if translate && !spoken.is_empty() {
+        return Generation::ALL.to_vec();
+    }
+    spoken.iter().map(|spoken| spoken.generation).collect()
 }
 
 /// The name that the agent's own servers carry, if it is not the host of their URLs; it is none of a card from elsewhere.

@@ -81,10 +81,10 @@ impl Permit {
 
     /// For the gateway's own question whether an endpoint knows the task that the permitted call names: a get of that task,
     /// which tells less than any call about it. None for a call without a task.
-    pub fn probe(&self) -> Option<Self> {
+    pub fn probe(&self, generation: Generation) -> Option<Self> {
         let task = self.call.task.clone()?;
         let call = Call {
-            generation: self.call.generation,
+            generation,
             operation: Operation::Get,
             id: RpcId(Bytes::from_static(b"\"probe\"")),
             task: Some(task),

@@ -280,8 +280,14 @@ fn a_probe_only_gets_the_task_that_was_permitted() {
         };
         tasks(checked, &ownership, &hers).expect("her own")
     };
-    assert!(permit(named(Operation::Send, false, true, 0)).probe().is_none());
-    let probe = permit(named(Operation::Cancel, true, true, 0)).probe().expect("a task");
+    assert!(
+        permit(named(Operation::Send, false, true, 0))
+            .probe(Generation::V1_0)
+            .is_none()
+    );
+    let probe = permit(named(Operation::Cancel, true, true, 0))
+        .probe(Generation::V1_0)
+        .expect("a task");
     let expected = Call {
         id: RpcId("\"probe\"".into()),
         ..named(Operation::Get, true, false, 0)

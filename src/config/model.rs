@@ -319,6 +319,8 @@ pub struct Agent {
     pub rate_limits: Vec<RateLimit>,
     pub policy: Policy,
     pub forward_credentials: bool,
+    /// Callers of generations that the agent does not speak are served too.
+    pub translate: bool,
     /// Largest request body for this agent; defaults to `limits.body_bytes`.
     pub body_bytes: usize,
 }

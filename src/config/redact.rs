@@ -270,6 +270,7 @@ fn agent(agent: &Agent) -> Value {
     let rules: Vec<Value> = agent.rate_limits.iter().map(rate_limit).collect();
     add(&mut shown, "limits", rules);
     add(&mut shown, "forward_credentials", agent.forward_credentials);
+    add(&mut shown, "translate", agent.translate);
     add(&mut shown, "body_bytes", size(agent.body_bytes));
     shown
 }

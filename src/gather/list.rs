@@ -244,7 +244,12 @@ impl Asked<'_> {
         let Ok(bytes) = self.fleet.ask(self.permit, &selected, outgoing).await else {
             return Word::Failed;
         };
-        let error = match answer::check(&bytes, self.permit.call(), self.fleet.json) {
+        let error = match answer::check(
+            &bytes,
+            self.permit.call().generation,
+            self.permit.call(),
+            self.fleet.json,
+        ) {
             Ok(read) => {
                 self.learn(url, &read.revealed).await;
                 read.error

@@ -83,16 +83,18 @@ impl Probes {
         }
     }
 
-    /// Finds the endpoint of the task that the permitted call names. `outgoing` is that call, as it would go on.
+    /// Finds the endpoint of the task that the permitted call names. `outgoing` is that call, as it would go on, in the
+    /// agent's generation.
     pub async fn find(
         self: &Arc<Self>,
         fleet: Fleet,
         permit: &Permit,
+        generation: Generation,
         asker: Asker,
         outgoing: &Outgoing,
         drain: &Drain,
     ) -> Found {
-        let Some(permit) = permit.probe() else {
+        let Some(permit) = permit.probe(generation) else {
             return Found::Refused;
         };
         let call = permit.call();
@@ -252,7 +254,7 @@ impl Probe {
 
     fn judge(&self, bytes: &Bytes, selected: &Selected) -> Word {
         let call = self.permit.call();
-        match answer::check(bytes, call, self.fleet.json) {
+        match answer::check(bytes, call.generation, call, self.fleet.json) {
             Ok(read) if read.error == Some(code::TASK_NOT_FOUND) => Word::DoesNot,
             Ok(read) if read.error.is_none() && read.revealed.iter().any(|one| one.task == call.task) => {
                 Word::Knows(selected.endpoint().url.clone(), read.revealed)

@@ -11,6 +11,10 @@ use super::query;
 
 /// `A2A-Version` (A2A 1.0 §3.6.1).
 pub const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+/// The extensions that a call asks for, and those that its answer follows (A2A 1.0 §3.2.6).
+pub const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+/// The same up to 0.3.
+pub const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
 /// How many endpoints a gathered list lacks; the gateway's own.
 pub const A2A_GATEWAY_PARTIAL: HeaderName = HeaderName::from_static("a2a-gateway-partial");
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

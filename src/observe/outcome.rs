@@ -78,6 +78,10 @@ reasons! {
     TaskNotFound = "task_not_found", Downstream;
     /// The task and the context of one call belong to different endpoints.
     OwnersDiffer = "owners_differ", Downstream;
+    /// The agent's generation has no such operation, and what it has cannot stand in for it.
+    UnsupportedOperation = "unsupported_operation", Downstream;
+    /// Push notifications of an agent of another generation would reach the caller in that one's form.
+    PushNotSupported = "push_not_supported", Downstream;
     /// The extended card was asked for by somebody who did not authenticate, or the agent has none.
     ExtendedCardNotConfigured = "extended_card_not_configured", Downstream;
     /// No card yet, or the agent is out of service.

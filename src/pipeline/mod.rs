@@ -5,6 +5,7 @@
 
 mod current;
 mod send;
+mod translate;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -44,6 +45,7 @@ use crate::{a2a, card, parse};
 
 pub use self::current::{Current, Downstream};
 use self::send::{Sent, Way};
+use self::translate::{First, Translating};
 
 /// One configuration at work: everything that its requests share. Built by `app`, replaced whole by a reload.
 #[derive(Clone)]
@@ -86,9 +88,19 @@ pub struct Agent {
 
 pub struct Enforced {
     pub requirement: Requirement,
-    /// Empty while unknown.
+    /// The generations that callers may use; empty while unknown.
     pub served: Vec<Generation>,
+    /// Those of the agent itself.
+    pub spoken: Vec<Spoken>,
     pub ownership: Ownership,
+}
+
+/// A generation that an agent speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    pub generation: Generation,
+    /// What the agent wants to be told with every request.
+    pub tenant: Option<Arc<str>>,
 }
 
 impl Agent {
@@ -258,7 +270,8 @@ impl Pipeline {
             }
         };
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
-        let outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
+        let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
+        let translating = Translating::begin(&enforced, &call, &mut outgoing).map_err(in_form)?;
         let ownership = &enforced.ownership;
         // One endpoint's list would not be all of it, or would show tasks of others.
         if call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced()) {
@@ -273,7 +286,8 @@ impl Pipeline {
                     client,
                     slot: held.slot.as_mut().map(Slot::share),
                 };
-                let found = Box::pin(self.find(agent, &permit, ownership, asker, &outgoing));
+                let generation = translating.as_ref().map_or(call.generation, |it| it.pair.agent);
+                let found = Box::pin(self.find(agent, &permit, generation, ownership, asker, &outgoing));
                 found.await.map_err(in_form)?
             }
             None => Way::Free,
@@ -282,7 +296,7 @@ impl Pipeline {
             .send(agent, &permit, ownership, way, outgoing, &mut held.record)
             .await
             .map_err(in_form)?;
-        self.receive(agent, &permit, ownership, downstream, sent, held)
+        self.receive(agent, &permit, ownership, downstream, sent, translating, held)
             .await
             .map_err(in_form)
     }
@@ -325,12 +339,16 @@ impl Pipeline {
         &self,
         agent: &Agent,
         permit: &Permit,
+        generation: Generation,
         ownership: &Ownership,
         asker: Asker,
         outgoing: &Outgoing,
     ) -> Result<Way, Reject> {
         let fleet = self.fleet(agent, ownership);
-        let found = agent.probes.find(fleet, permit, asker, outgoing, &self.drain).await;
+        let probes = &agent.probes;
+        let found = probes
+            .find(fleet, permit, generation, asker, outgoing, &self.drain)
+            .await;
         match found {
             Found::At(endpoint) => Ok(Way::Owned(endpoint)),
             Found::Nowhere => Err(Reject::new(Reason::TaskNotFound)),
@@ -387,6 +405,7 @@ impl Pipeline {
     }
 
     /// Learns from the answer and only then lets it go.
+    #[expect(clippy::too_many_arguments, reason = "what a call has become by then, used once")]
     async fn receive(
         &self,
         agent: &Arc<Agent>,
@@ -394,6 +413,7 @@ impl Pipeline {
         ownership: &Ownership,
         downstream: &Arc<Downstream>,
         sent: Sent,
+        translating: Option<Translating>,
         held: &mut Held,
     ) -> Result<Answered, Reject> {
         let Sent {
@@ -409,9 +429,11 @@ impl Pipeline {
             }
             Reject::new(reason)
         };
-        let Answer { parts, body, lease } = answer;
+        let Answer { mut parts, body, lease } = answer;
         answer::check_head(&parts).map_err(refused)?;
         let standing = answer::Standing::of(&parts);
+        let spoken = translating.as_ref().map(|it| it.pair.agent);
+        let generation = spoken.unwrap_or(permit.call().generation);
         let learner = Learner {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),
@@ -424,7 +446,24 @@ impl Pipeline {
             if !permit.call().operation.streams() {
                 return Err(refused(Reason::UpstreamBadAnswer));
             }
+            let mut first = None;
+            if let Some(translating) = &translating {
+                match Box::pin(translating.first_event(agent, permit, &selected, &learner, self.json)).await? {
+                    First::None => {}
+                    First::Event(event) => first = Some(event),
+                    First::Instead(error) => {
+                        let outcome = Outcome::AgentError;
+                        let bytes = translating.finish(permit.call(), &mut parts, &error, outcome)?;
+                        return Ok(Answered {
+                            parts,
+                            content: Content::Whole(bytes, outcome),
+                        });
+                    }
+                }
+            }
             let settings = stream::Settings {
+                generation,
+                translation: translating.map(|it| stream::Translation { pair: it.pair, first }),
                 event_bytes: agent.event_bytes,
                 idle: agent.stream_idle,
                 limits: self.json,
@@ -439,6 +478,7 @@ impl Pipeline {
         }
         // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost; and the caller's
         // places are kept as long as the endpoint's.
+        let translates = translating.is_some();
         let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
         let principal = principal.clone();
         let finishing = self.drain.finishing(held.slot.take(), async move {
@@ -450,7 +490,14 @@ impl Pipeline {
                 }
                 answer::failed(&reader.metrics, &error)
             })?;
-            let read = answer::check(&bytes, &call, limits);
+            let read = answer::check(&bytes, generation, &call, limits);
+            // What is translated is read by other rules, which must not find a task where there was none to learn of.
+            let read = read.and_then(|read| {
+                if translates && read.is_strange {
+                    return Err(Reason::UpstreamBadAnswer);
+                }
+                Ok(read)
+            });
             match standing.with(read.is_ok()) {
                 Some(true) => endpoint.succeeded(),
                 Some(false) => endpoint.failed(Fault::Answer, &principal),
@@ -489,6 +536,10 @@ impl Pipeline {
             extended_card(agent, permit, &bytes)?
         } else {
             bytes
+        };
+        let bytes = match translating {
+            Some(translating) => translating.finish(permit.call(), &mut parts, &bytes, outcome)?,
+            None => bytes,
         };
         Ok(Answered {
             parts,

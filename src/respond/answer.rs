@@ -5,7 +5,7 @@ use http::{StatusCode, header, response};
 use super::Reject;
 use crate::a2a::json;
 use crate::a2a::jsonrpc::{self, Answer};
-use crate::a2a::{Call, Operation};
+use crate::a2a::{Call, Generation, Operation};
 use crate::http::hygiene;
 use crate::observe::{AgentMetrics, Reason};
 use crate::upstream;
@@ -65,9 +65,14 @@ impl Standing {
     }
 }
 
-/// Reads a whole answer. HTML error pages, cut JSON and answers to other requests end here.
-pub fn check<'a>(bytes: &'a [u8], call: &Call, limits: json::Limits) -> Result<Answer<'a>, Reason> {
-    let answer = jsonrpc::read_answer(bytes, call.generation, call.operation, limits).map_err(|error| {
+/// Reads a whole answer of an agent of this generation. HTML error pages, cut JSON and answers to other requests end here.
+pub fn check<'a>(
+    bytes: &'a [u8],
+    generation: Generation,
+    call: &Call,
+    limits: json::Limits,
+) -> Result<Answer<'a>, Reason> {
+    let answer = jsonrpc::read_answer(bytes, generation, call.operation, limits).map_err(|error| {
         tracing::debug!(%error, "the agent's answer cannot be read");
         Reason::UpstreamBadAnswer
     })?;

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::body::{Body, Held};
-use crate::a2a::{Call, Generation, RpcId, jsonrpc, sse};
+use crate::a2a::{Call, Generation, RpcId, jsonrpc, sse, translate};
 use crate::observe::{Outcome, Reason};
 use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
 
@@ -60,10 +60,10 @@ impl Reject {
     /// With the call's id, and in 1.0 with what its clients tell errors apart by (A2A 1.0 §9.5). In 0.3 an error of the
     /// protocol is an event where a stream was asked for: its clients read nothing else there.
     pub fn answering(mut self, call: &Call) -> Self {
-        if self.reason == Reason::TaskNotFound && call.generation == Generation::V1_0 {
+        if let Some(reason) = protocol_error(self.reason).filter(|_| call.generation == Generation::V1_0) {
             self.more.details = Some(json!([{
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                "reason": "TASK_NOT_FOUND",
+                "reason": reason,
                 "domain": "a2a-protocol.org",
             }]));
         }
@@ -198,6 +198,8 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::InvalidParams
         | Reason::TaskNotFound
         | Reason::OwnersDiffer
+        | Reason::UnsupportedOperation
+        | Reason::PushNotSupported
         | Reason::ExtendedCardNotConfigured
         | Reason::VersionNotSupported => StatusCode::OK,
         Reason::AuthenticationUnavailable
@@ -225,6 +227,8 @@ pub fn code(reason: Reason) -> i64 {
         Reason::InvalidParams | Reason::OwnersDiffer => -32602,
         Reason::Internal => -32603,
         Reason::TaskNotFound => -32001,
+        Reason::PushNotSupported => -32003,
+        Reason::UnsupportedOperation => -32004,
         Reason::UnsupportedMediaType => -32005,
         Reason::UpstreamBadAnswer => -32006,
         Reason::ExtendedCardNotConfigured => -32007,
@@ -254,6 +258,15 @@ pub fn code(reason: Reason) -> i64 {
     }
 }
 
+/// The name in 1.0 of an error that agents would answer the same call with.
+fn protocol_error(of: Reason) -> Option<&'static str> {
+    let told = matches!(
+        of,
+        Reason::TaskNotFound | Reason::UnsupportedOperation | Reason::PushNotSupported
+    );
+    jsonrpc::code::reason(code(of)).filter(|_| told)
+}
+
 /// What a caller may read; see `deploy/README.md` for what an operator does about it.
 pub fn text(reason: Reason) -> &'static str {
     match reason {
@@ -280,6 +293,8 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::VersionNotSupported => "The A2A version is not supported by this agent",
         Reason::TaskNotFound => "Task not found",
         Reason::OwnersDiffer => "The task and the context do not belong together",
+        Reason::UnsupportedOperation => "This operation is not supported",
+        Reason::PushNotSupported => "Push Notification is not supported",
         Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
         Reason::AgentNotReady => "The agent is not available at the moment",
         Reason::OwnerUnavailable => "The agent that holds this task is not available at the moment",
@@ -325,6 +340,8 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::VersionNotSupported
         | Reason::TaskNotFound
         | Reason::OwnersDiffer
+        | Reason::UnsupportedOperation
+        | Reason::PushNotSupported
         | Reason::ExtendedCardNotConfigured
         | Reason::UpstreamTimeout
         | Reason::UpstreamClosed
@@ -433,6 +450,18 @@ impl From<&parse::Error> for Reject {
                 rejected.more.explanation = Some(error.kind.message());
                 rejected.with_id(error.id.clone().unwrap_or_else(RpcId::null))
             }
+        }
+    }
+}
+
+impl From<translate::Error> for Reject {
+    fn from(error: translate::Error) -> Self {
+        match error {
+            translate::Error::Malformed => {
+                Self::new(Reason::InvalidParams).because("they are none of this method in the caller's A2A version")
+            }
+            translate::Error::Unsupported => Self::new(Reason::UnsupportedOperation),
+            translate::Error::Push => Self::new(Reason::PushNotSupported),
         }
     }
 }

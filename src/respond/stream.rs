@@ -14,6 +14,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -25,8 +26,9 @@ use tokio::time::{Instant, Sleep};
 use super::learn::{self, Learner, Withheld};
 use super::standing::{Leave, Touched};
 use crate::a2a::jsonrpc::Answer;
-use crate::a2a::sse::{Content, Scanner};
-use crate::a2a::{Call, Operation, Revealed, RpcId, json, jsonrpc};
+use crate::a2a::sse::{self, Content, Scanner};
+use crate::a2a::translate::Pair;
+use crate::a2a::{Call, Generation, Operation, Revealed, RpcId, json, jsonrpc};
 use crate::affinity::{Confirming, Reservation};
 use crate::balance::{Fault, Selected};
 use crate::observe::{Outcome, Record};
@@ -47,6 +49,8 @@ pub struct EventStream {
     /// Of a conversation that the caller begins, until the first event has told of it.
     reservation: Option<Reservation>,
     limits: json::Limits,
+    generation: Generation,
+    pair: Option<Arc<Pair>>,
     scanner: Scanner,
     /// The event that is not whole yet, as far as it came; the scanner bounds it.
     held: BytesMut,
@@ -74,6 +78,16 @@ pub struct Settings {
     pub idle: Option<Duration>,
     pub limits: json::Limits,
     pub leave: Leave,
+    /// Of the agent.
+    pub generation: Generation,
+    pub translation: Option<Translation>,
+}
+
+/// For a caller of another generation than the agent's.
+pub struct Translation {
+    pub pair: Arc<Pair>,
+    /// The data of an event that comes before the agent's own.
+    pub first: Option<Vec<u8>>,
 }
 
 impl EventStream {
@@ -86,6 +100,10 @@ impl EventStream {
         reservation: Option<Reservation>,
         settings: Settings,
     ) -> Self {
+        let (pair, first) = match settings.translation {
+            Some(Translation { pair, first }) => (Some(pair), first),
+            None => (None, None),
+        };
         Self {
             body,
             lease: Some(lease),
@@ -95,6 +113,8 @@ impl EventStream {
             learner,
             reservation,
             limits: settings.limits,
+            generation: settings.generation,
+            pair,
             scanner: Scanner::new(settings.event_bytes),
             held: BytesMut::new(),
             first_seen: false,
@@ -102,7 +122,7 @@ impl EventStream {
             unconfirmed: None,
             saw_error: false,
             ended: None,
-            left: Bytes::new(),
+            left: first.map(|data| sse::one_event(&data)).unwrap_or_default(),
             // The head.
             unsent: true,
             idle: settings.idle.map(|most| Idle {
@@ -255,16 +275,19 @@ impl EventStream {
         // The end of the last event that ends here.
         let mut whole = 0;
         // Each event must be known to tell of nothing that is somebody else's.
-        let judges = self.learner.ownership.is_enforced();
+        let judges = self.learner.ownership.is_enforced() || self.pair.is_some();
+        let mut translated = BytesMut::new();
         while let Some(event) = self.scanner.next(&chunk, &mut at) {
             let is_first = !self.first_seen && whole == 0;
             whole = event.end;
             let too_large = event.content == Content::TooLarge;
             let mut may_tell = false;
+            let mut say = None;
             let read = match event.content {
                 Content::Data { data, .. } => {
                     may_tell = judges && has_object(data);
-                    jsonrpc::read_answer(data, self.learner.permit.call().generation, self.operation, self.limits)
+                    say = self.pair.as_ref().map(|pair| (pair, data));
+                    jsonrpc::read_answer(data, self.generation, self.operation, self.limits)
                         .inspect_err(|error| {
                             tracing::debug!(endpoint = &*self.learner.endpoint, %error, "an event cannot be read");
                         })
@@ -288,6 +311,12 @@ impl EventStream {
                         Ok(Some(confirming)) => self.confirming.push((confirming, revealed.into_owned())),
                         Err(Withheld) => return self.break_off(),
                     }
+                    if let Some((pair, data)) = say {
+                        match pair.answer(self.operation, &self.id, data) {
+                            Ok(data) => translated.extend_from_slice(&sse::one_event(&data)),
+                            Err(_) => return self.end_at(record, "event_untranslatable"),
+                        }
+                    }
                 }
                 None if too_large && (is_first || judges) => return self.end_at(record, "event_too_large"),
                 None if may_tell => return self.end_at(record, "event_unreadable"),
@@ -299,6 +328,12 @@ impl EventStream {
         self.first_seen |= whole > 0;
         if self.first_seen {
             self.reservation = None;
+        }
+        if self.pair.is_some() {
+            // Between events there are only comments, which say that the agent is still there.
+            let idle = whole == 0 && self.scanner.partial_len() == 0;
+            let passes = if idle { chunk } else { translated.freeze() };
+            return Some(passes).filter(|passes| !passes.is_empty());
         }
         let waits = !self.first_seen || judges;
         // However it was cut: what stands before an event waits for nothing, and does not count.

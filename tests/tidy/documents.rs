@@ -166,3 +166,26 @@ fn quoted_paths_are_found() {
     assert_eq!(path_in("src/<module>/tests.rs", &top), None);
     assert_eq!(path_in("/agents/x", &top), None);
 }
+
+#[test]
+fn each_loss_of_translation_names_a_test_that_exists() {
+    let register = read("src/a2a/LOSSES.md");
+    let tests: String = files()
+        .iter()
+        .filter(|path| path.starts_with("src/a2a/translate/tests/"))
+        .map(|path| read(path))
+        .collect();
+    let rows = register
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains('`'));
+    let (mut missing, mut count) = (Vec::new(), 0);
+    for row in rows {
+        count += 1;
+        let test = row.rsplit('`').nth(1).unwrap_or_default();
+        if !tests.contains(&format!("fn {test}()")) {
+            missing.push(format!("src/a2a/LOSSES.md: {test}"));
+        }
+    }
+    assert!(count > 10, "{count} rows");
+    none(&missing, "name the test that shows what becomes of the field");
+}

@@ -106,7 +106,7 @@ pub struct Capabilities {
 pub struct Publication {
     /// The absolute URL of this agent at the gateway.
     pub public_url: String,
-    /// Narrowed to what the card at hand offers, if it offers any of them; the card takes the form of these.
+    /// The generations that callers may use, oldest first; the card takes the form of these.
     pub served: Vec<Generation>,
     pub enforced: Security,
     /// May hold more than `enforced` names; only named ones are published.

@@ -17,7 +17,7 @@ use crate::a2a::security::{SchemeName, Security};
 const JSON_RPC: &str = "JSONRPC";
 
 pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
-    let forms = forms(origin, input);
+    let forms = &input.served;
     let mut card = Map::new();
     let hidden = Hidden::of(origin, input);
     let own = origin.members.iter().filter(|(name, value)| hidden.admits(name, value));
@@ -26,29 +26,17 @@ pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
         card.insert(name.clone(), value.clone());
     }
     let extended = origin.capabilities.extended && input.extended && !input.enforced.is_open();
-    write_capabilities(&mut card, origin, input, extended, &forms);
-    write_interfaces(&mut card, origin, &input.public_url, &forms);
+    write_capabilities(&mut card, origin, input, extended, forms);
+    write_interfaces(&mut card, origin, &input.public_url, forms);
     if forms.contains(&Generation::V0_3) {
         put(&mut card, "supportsAuthenticatedExtendedCard", Value::Bool(extended));
     }
-    let published = write_security(&mut card, input, &forms);
-    write_skills(&mut card, &published, &forms);
+    let published = write_security(&mut card, input, forms);
+    write_skills(&mut card, &published, forms);
     let value = Value::Object(card);
     PublishedCard {
         bytes: Bytes::from(value.to_string()),
         value,
-    }
-}
-
-/// What is served of what this document offers. A document that offers none of it (the configuration knows better) is
-/// converted to everything served.
-fn forms(origin: &OriginCard, input: &Publication) -> Vec<Generation> {
-    let served = |generation: &Generation| input.served.contains(generation);
-    let offered: Vec<_> = origin.generations().into_iter().filter(served).collect();
-    if offered.is_empty() {
-        Generation::ALL.into_iter().filter(served).collect()
-    } else {
-        offered
     }
 }
 

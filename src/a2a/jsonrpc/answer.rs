@@ -373,17 +373,7 @@ fn state(cursor: &mut Lenient<'_>) -> Result<Option<TaskState>, json::Error> {
         }
         once(state.is_none(), cursor)?;
         state = Some(match cursor.value()? {
-            Value::Text(text) => match &*text.decode() {
-                "submitted" | "TASK_STATE_SUBMITTED" => TaskState::Submitted,
-                "working" | "TASK_STATE_WORKING" => TaskState::Working,
-                "input-required" | "TASK_STATE_INPUT_REQUIRED" => TaskState::InputRequired,
-                "auth-required" | "TASK_STATE_AUTH_REQUIRED" => TaskState::AuthRequired,
-                "completed" | "TASK_STATE_COMPLETED" => TaskState::Completed,
-                "failed" | "TASK_STATE_FAILED" => TaskState::Failed,
-                "canceled" | "TASK_STATE_CANCELED" => TaskState::Canceled,
-                "rejected" | "TASK_STATE_REJECTED" => TaskState::Rejected,
-                _ => TaskState::Unknown,
-            },
+            Value::Text(text) => TaskState::from_name(&text.decode()),
             Value::Null | Value::Other => TaskState::Unknown,
         });
         Ok::<_, json::Error>(())

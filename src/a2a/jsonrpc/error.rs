@@ -14,8 +14,30 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     pub const INTERNAL_ERROR: i64 = -32603;
     pub const TASK_NOT_FOUND: i64 = -32001;
+    pub const TASK_NOT_CANCELABLE: i64 = -32002;
+    pub const PUSH_NOTIFICATION_NOT_SUPPORTED: i64 = -32003;
+    pub const UNSUPPORTED_OPERATION: i64 = -32004;
     pub const CONTENT_TYPE_NOT_SUPPORTED: i64 = -32005;
+    pub const INVALID_AGENT_RESPONSE: i64 = -32006;
+    pub const EXTENDED_AGENT_CARD_NOT_CONFIGURED: i64 = -32007;
+    pub const EXTENSION_SUPPORT_REQUIRED: i64 = -32008;
     pub const VERSION_NOT_SUPPORTED: i64 = -32009;
+
+    /// The `reason` by which 1.0 names an error of the protocol; the others have none.
+    pub fn reason(code: i64) -> Option<&'static str> {
+        Some(match code {
+            TASK_NOT_FOUND => "TASK_NOT_FOUND",
+            TASK_NOT_CANCELABLE => "TASK_NOT_CANCELABLE",
+            PUSH_NOTIFICATION_NOT_SUPPORTED => "PUSH_NOTIFICATION_NOT_SUPPORTED",
+            UNSUPPORTED_OPERATION => "UNSUPPORTED_OPERATION",
+            CONTENT_TYPE_NOT_SUPPORTED => "CONTENT_TYPE_NOT_SUPPORTED",
+            INVALID_AGENT_RESPONSE => "INVALID_AGENT_RESPONSE",
+            EXTENDED_AGENT_CARD_NOT_CONFIGURED => "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+            EXTENSION_SUPPORT_REQUIRED => "EXTENSION_SUPPORT_REQUIRED",
+            VERSION_NOT_SUPPORTED => "VERSION_NOT_SUPPORTED",
+            _ => return None,
+        })
+    }
 }
 
 /// An error response with the id of its request; `data` goes in as it is.

@@ -3,6 +3,8 @@
 //! RFC 3339 with any number of digits behind the second, and any offset: SDKs write three, six or nine digits, `Z` or an
 //! offset. Digits behind the eighteenth are dropped. A leap second is the first moment of the next minute.
 
+use std::fmt;
+
 /// A moment. Later ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
@@ -49,6 +51,22 @@ impl Stamp {
     }
 }
 
+impl fmt::Display for Stamp {
+    /// RFC 3339 in UTC, with as many digits behind the second as the moment has, at most nine (ProtoJSON).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = date_of(self.seconds.div_euclid(86_400));
+        let of_day = self.seconds.rem_euclid(86_400);
+        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        let digits = format!("{:0DIGITS$}", self.fraction);
+        let digits = digits.get(..9).unwrap_or_default().trim_end_matches('0');
+        if !digits.is_empty() {
+            write!(f, ".{digits}")?;
+        }
+        f.write_str("Z")
+    }
+}
+
 fn digits(bytes: &[u8]) -> Option<i64> {
     bytes.iter().try_fold(0, |sum: i64, byte| {
         byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0'))
@@ -82,4 +100,22 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let leap = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     year * 365 + leap + of_year - 719_468
+}
+
+/// The inverse of `days_since_epoch`.
+fn date_of(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
 }

@@ -69,6 +69,7 @@ proptest! {
             let text = zoned.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string();
             let expected = Stamp { seconds, fraction: u64::from(nanos) * 1_000_000_000 };
             prop_assert_eq!(Stamp::parse(&text), Some(expected), "{}", text);
+            prop_assert_eq!(expected.to_string(), moment.to_string());
         }
     }
 

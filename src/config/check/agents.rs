@@ -95,6 +95,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         rate_limits: rules.finish(),
         policy,
         forward_credentials: one.forward_credentials,
+        translate: one.translate.unwrap_or(true),
         body_bytes,
     })
 }

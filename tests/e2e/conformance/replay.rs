@@ -165,7 +165,12 @@ async fn replay(generation: &str, card: &str, expected: usize) {
     let script = answer.clone();
     let agent = Agent::with_card(card, move |_| Reply::Raw(script.lock().unwrap().clone())).await;
     // Each recording is a conversation of its own, whose beginning is not replayed.
-    let gateway = Gateway::of(&[agent.address], "policy: { task_owner: none }", "").await;
+    let gateway = Gateway::of(
+        &[agent.address],
+        "policy: { task_owner: none }\n    translate: false",
+        "",
+    )
+    .await;
     let mut passed = 0;
     let mut wrong = Vec::new();
     for exchange in &exchanges {

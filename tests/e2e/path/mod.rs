@@ -12,3 +12,4 @@ mod probe;
 mod relay;
 mod shared;
 mod transfer;
+mod translate;

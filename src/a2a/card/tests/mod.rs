@@ -446,8 +446,9 @@ fn the_card_takes_the_forms_of_what_is_served() {
     let listed = json!({"supportedInterfaces": [entry("0.3"), entry("1.0")]});
     let both = json!({"url": "u", "protocolVersion": "0.3", "supportedInterfaces": [entry("1.0")]});
 
-    check(old.clone(), &[V0_3, V1_0], true, &[]);
-    check(new.clone(), &[V0_3, V1_0], false, &["1.0"]);
+    // What the agent does not speak is translated.
+    check(old.clone(), &[V0_3, V1_0], true, &["1.0", "0.3"]);
+    check(new.clone(), &[V0_3, V1_0], true, &["1.0", "0.3"]);
     check(listed, &[V0_3, V1_0], true, &["1.0", "0.3"]);
     check(both.clone(), &[V0_3, V1_0], true, &["1.0", "0.3"]);
     check(both.clone(), &[V0_3], true, &[]);
