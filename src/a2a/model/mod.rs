@@ -358,6 +358,92 @@ pub struct PushPage<'a> {
     pub next_page_token: Text<'a>,
 }
 
+/// `ListTasksRequest` (A2A 1.0 §3.1.4).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+pub struct ListTasksRequest<'a> {
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
+    pub tenant: Text<'a>,
+    #[serde(
+        default,
+        alias = "context_id",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Text::is_empty"
+    )]
+    pub context_id: Text<'a>,
+    #[serde(
+        default = "unspecified",
+        serialize_with = "write_state",
+        deserialize_with = "read_state",
+        skip_serializing_if = "is_unspecified"
+    )]
+    pub status: TaskState,
+    #[serde(
+        default,
+        alias = "page_size",
+        deserialize_with = "whole",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub page_size: Option<i32>,
+    #[serde(
+        default,
+        alias = "page_token",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Text::is_empty"
+    )]
+    pub page_token: Text<'a>,
+    #[serde(
+        default,
+        alias = "history_length",
+        deserialize_with = "whole",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub history_length: Option<i32>,
+    #[serde(
+        default,
+        alias = "status_timestamp_after",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Text::is_empty"
+    )]
+    pub status_timestamp_after: Text<'a>,
+    #[serde(
+        default,
+        alias = "include_artifacts",
+        deserialize_with = "or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub include_artifacts: Option<bool>,
+}
+
+impl Default for ListTasksRequest<'_> {
+    fn default() -> Self {
+        Self {
+            tenant: Text::default(),
+            context_id: Text::default(),
+            status: TaskState::Unknown,
+            page_size: None,
+            page_token: Text::default(),
+            history_length: None,
+            status_timestamp_after: Text::default(),
+            include_artifacts: None,
+        }
+    }
+}
+
+/// `ListTasksResponse`; all members are always there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+pub struct TaskPage<'a> {
+    #[serde(default, deserialize_with = "or_default")]
+    pub tasks: Vec<Task<'a>>,
+    #[serde(default, alias = "next_page_token", deserialize_with = "or_default")]
+    pub next_page_token: Text<'a>,
+    #[serde(default, alias = "page_size", deserialize_with = "or_default")]
+    pub page_size: i32,
+    #[serde(default, alias = "total_size", deserialize_with = "or_default")]
+    pub total_size: i32,
+}
+
 /// `GetExtendedAgentCardRequest`.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
@@ -366,25 +452,29 @@ struct TenantOnly<'a> {
     tenant: Text<'a>,
 }
 
-/// What a call asks for. `ListTasks` is not here: no other generation has it, and lists are put together elsewhere.
+/// What a call asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request<'a> {
     Send(SendMessageRequest<'a>),
     Stream(SendMessageRequest<'a>),
     Get(GetTaskRequest<'a>),
+    /// Only in 1.0.
+    List(ListTasksRequest<'a>),
     Cancel(TaskRequest<'a>),
     Subscribe(TaskRequest<'a>),
     PushCreate(PushConfig<'a>),
     PushGet(PushName<'a>),
     PushList(PushListRequest<'a>),
     PushDelete(PushName<'a>),
-    ExtendedCard { tenant: Text<'a> },
+    ExtendedCard {
+        tenant: Text<'a>,
+    },
 }
 
 impl<'a> Request<'a> {
-    /// Reads `params`; nothing for an operation that only 1.0 has.
-    pub fn read(operation: Operation, params: &'a str) -> serde_json::Result<Option<Self>> {
-        Ok(Some(match operation {
+    /// Reads `params`.
+    pub fn read(operation: Operation, params: &'a str) -> serde_json::Result<Self> {
+        Ok(match operation {
             Operation::Send => Self::Send(serde_json::from_str(params)?),
             Operation::Stream => Self::Stream(serde_json::from_str(params)?),
             Operation::Get => Self::Get(serde_json::from_str(params)?),
@@ -401,8 +491,8 @@ impl<'a> Request<'a> {
                 let TenantOnly { tenant } = serde_json::from_str(params)?;
                 Self::ExtendedCard { tenant }
             }
-            Operation::List => return Ok(None),
-        }))
+            Operation::List => Self::List(serde_json::from_str(params)?),
+        })
     }
 
     /// Writes `params`.
@@ -410,6 +500,7 @@ impl<'a> Request<'a> {
         match self {
             Self::Send(request) | Self::Stream(request) => serde_json::to_writer(out, &request),
             Self::Get(request) => serde_json::to_writer(out, &request),
+            Self::List(request) => serde_json::to_writer(out, &request),
             Self::Cancel(request) | Self::Subscribe(request) => serde_json::to_writer(out, &request),
             Self::PushCreate(config) => serde_json::to_writer(out, &config),
             Self::PushGet(name) | Self::PushDelete(name) => serde_json::to_writer(out, &name),
@@ -423,6 +514,7 @@ impl<'a> Request<'a> {
         match self {
             Self::Send(request) | Self::Stream(request) => &mut request.tenant,
             Self::Get(request) => &mut request.tenant,
+            Self::List(request) => &mut request.tenant,
             Self::Cancel(request) | Self::Subscribe(request) => &mut request.tenant,
             Self::PushCreate(request) => &mut request.tenant,
             Self::PushGet(request) | Self::PushDelete(request) => &mut request.tenant,
@@ -432,11 +524,22 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Why a call failed (A2A 1.0 §5.4), whatever the binding calls it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault<'a> {
+    /// The JSON-RPC code; -32603 where a binding gives none.
+    pub code: i64,
+    pub message: Text<'a>,
+    /// `data` of JSON-RPC, `details` of HTTP+JSON: in 1.0 a list of objects with `@type`.
+    pub details: Option<Json<'a>>,
+}
+
 /// The result of a call that did not fail, or one event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Response<'a> {
     Event(Event<'a>),
     Task(Task<'a>),
+    Tasks(TaskPage<'a>),
     Push(PushConfig<'a>),
     Pushes(PushPage<'a>),
     Nothing,
@@ -445,17 +548,17 @@ pub enum Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// Reads `result`; nothing for an operation that only 1.0 has.
-    pub fn read(operation: Operation, result: &'a str) -> serde_json::Result<Option<Self>> {
-        Ok(Some(match operation {
+    /// Reads `result`.
+    pub fn read(operation: Operation, result: &'a str) -> serde_json::Result<Self> {
+        Ok(match operation {
             Operation::Send | Operation::Stream | Operation::Subscribe => Self::Event(serde_json::from_str(result)?),
             Operation::Get | Operation::Cancel => Self::Task(serde_json::from_str(result)?),
             Operation::PushCreate | Operation::PushGet => Self::Push(serde_json::from_str(result)?),
             Operation::PushList => Self::Pushes(serde_json::from_str(result)?),
             Operation::PushDelete => Self::Nothing,
             Operation::ExtendedCard => Self::Card(serde_json::from_str(result)?),
-            Operation::List => return Ok(None),
-        }))
+            Operation::List => Self::Tasks(serde_json::from_str(result)?),
+        })
     }
 
     /// Writes `result`.
@@ -463,6 +566,7 @@ impl<'a> Response<'a> {
         match self {
             Self::Event(event) => serde_json::to_writer(out, &event),
             Self::Task(task) => serde_json::to_writer(out, &task),
+            Self::Tasks(page) => serde_json::to_writer(out, &page),
             Self::Push(config) => serde_json::to_writer(out, &config),
             Self::Pushes(page) => serde_json::to_writer(out, &page),
             Self::Nothing => serde_json::to_writer(out, &()),

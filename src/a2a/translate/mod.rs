@@ -120,6 +120,7 @@ fn has_webhook(request: &Request<'_>) -> bool {
         Request::Send(request) | Request::Stream(request) => (request.configuration.as_ref())
             .is_some_and(|configuration| configuration.task_push_notification_config.is_some()),
         Request::Get(_)
+        | Request::List(_)
         | Request::Cancel(_)
         | Request::Subscribe(_)
         | Request::PushGet(_)
@@ -137,9 +138,7 @@ fn open(out: &mut Vec<u8>, id: &RpcId) {
 fn read_request(generation: Generation, operation: Operation, params: Option<&RawValue>) -> Result<Request<'_>, Error> {
     match generation {
         Generation::V0_3 => v0_3::read_request(operation, params),
-        Generation::V1_0 => {
-            Ok(Request::read(operation, params.map_or("{}", RawValue::get))?.ok_or(Error::Unsupported)?)
-        }
+        Generation::V1_0 => Ok(Request::read(operation, params.map_or("{}", RawValue::get))?),
     }
 }
 
@@ -159,7 +158,7 @@ fn read_response(
         Generation::V0_3 => v0_3::read_response(operation, result),
         Generation::V1_0 => {
             let result = result.map_or("null", RawValue::get);
-            Ok(Response::read(operation, result)?.ok_or(Error::Unsupported)?)
+            Ok(Response::read(operation, result)?)
         }
     }
 }

@@ -149,6 +149,7 @@ pub fn write_request(request: Request<'_>, out: &mut Vec<u8>) -> Result<(), Erro
             serde_json::to_writer(out, &params)?;
         }
         Request::ExtendedCard { .. } => {}
+        Request::List(_) => return Err(Error::Unsupported),
     }
     Ok(())
 }
@@ -192,6 +193,7 @@ pub fn write_response(response: Response<'_>, out: &mut Vec<u8>) -> Result<(), E
             serde_json::to_writer(out, &configs)?;
         }
         Response::Nothing => out.extend_from_slice(b"null"),
+        Response::Tasks(_) => return Err(Error::Unsupported),
         Response::Card(card) => out.extend_from_slice(card.get().as_bytes()),
     }
     Ok(())
