@@ -4,6 +4,7 @@
 //! tested with tables and fuzzed. Ids are opaque text and are never rewritten.
 
 pub mod card;
+pub mod http_json;
 pub mod json;
 pub mod jsonrpc;
 pub mod listing;
@@ -41,6 +42,33 @@ impl fmt::Display for Generation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// How calls are written down (A2A 1.0 §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Binding {
+    JsonRpc,
+    /// Paths and query parameters, with ProtoJSON bodies.
+    HttpJson,
+}
+
+impl Binding {
+    pub const ALL: [Self; 2] = [Self::JsonRpc, Self::HttpJson];
+
+    /// The name in cards.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::JsonRpc => "JSONRPC",
+            Self::HttpJson => "HTTP+JSON",
+        }
+    }
+}
+
+/// What one side speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dialect {
+    pub generation: Generation,
+    pub binding: Binding,
 }
 
 /// What a call does, whatever its generation calls it.
@@ -215,6 +243,11 @@ impl TaskState {
 pub struct RpcId(pub bytes::Bytes);
 
 impl RpcId {
+    /// The id of a call that came without one.
+    pub fn one() -> Self {
+        Self(bytes::Bytes::from_static(b"1"))
+    }
+
     /// The id of an answer to a request whose id could not be read.
     pub fn null() -> Self {
         Self(bytes::Bytes::from_static(b"null"))
@@ -224,8 +257,10 @@ impl RpcId {
 /// One A2A call, read from a request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
+    pub binding: Binding,
     pub generation: Generation,
     pub operation: Operation,
+    /// `null` in bindings without one.
     pub id: RpcId,
     /// The task that the call names (never the push configuration id; see `jsonrpc`).
     pub task: Option<TaskId>,
@@ -233,6 +268,15 @@ pub struct Call {
     /// Other tasks that the message touches, never routed by: its `referenceTaskIds`, and the one that an inline push
     /// configuration names.
     pub references: Vec<TaskId>,
+}
+
+impl Call {
+    pub fn dialect(&self) -> Dialect {
+        Dialect {
+            generation: self.generation,
+            binding: self.binding,
+        }
+    }
 }
 
 /// The ids that an answer or a stream event reveals.

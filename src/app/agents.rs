@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
 use super::leaving;
-use crate::a2a::Generation;
 use crate::a2a::card::{OriginCard, Publication, SchemeForm};
 use crate::a2a::security::{SchemeName, Security};
+use crate::a2a::{Binding, Generation};
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
 use crate::balance::{Endpoint, Endpoints};
@@ -138,6 +138,7 @@ pub fn build(
                 let ownership = Ownership::new(&config.policy, requirement.is_open());
                 Some(Arc::new(Enforced {
                     requirement,
+                    bindings: bindings(config.translate),
                     served,
                     spoken,
                     ownership,
@@ -524,11 +525,13 @@ impl Rules {
             ownership: Ownership::new(&self.policy, requirement.is_open()),
             requirement,
             served: served.clone(),
+            bindings: bindings(self.translate),
             spoken,
         })));
         Ok(Publication {
             public_url: self.public_url.clone(),
             served,
+            bindings: bindings(self.translate),
             enforced: security,
             schemes: self.schemes.clone(),
             streaming: true,
@@ -546,6 +549,15 @@ fn served(spoken: &[Spoken], translate: bool) -> Vec<Generation> {
         return Generation::ALL.to_vec();
     }
     spoken.iter().map(|spoken| spoken.generation).collect()
+}
+
+/// The bindings that callers may use: agents are spoken to in JSON-RPC, and the others are translated.
+fn bindings(translate: bool) -> Vec<Binding> {
+    if translate {
+        Binding::ALL.to_vec()
+    } else {
+        vec![Binding::JsonRpc]
+    }
 }
 
 /// The name that the agent's own servers carry, if it is not the host of their URLs; it is none of a card from elsewhere.

@@ -84,6 +84,7 @@ impl Permit {
     pub fn probe(&self, generation: Generation) -> Option<Self> {
         let task = self.call.task.clone()?;
         let call = Call {
+            binding: self.call.binding,
             generation,
             operation: Operation::Get,
             id: RpcId(Bytes::from_static(b"\"probe\"")),

@@ -1,7 +1,7 @@
 //! Which generations are permitted: by the agent's, the caller's header and the method's name. Whose tasks are.
 
 use super::*;
-use crate::a2a::{ContextId, RpcId, TaskId};
+use crate::a2a::{Binding, ContextId, RpcId, TaskId};
 use crate::config::{CallerPattern, Policy, TaskAccess, TaskOwner, TaskSharing};
 use crate::route::{AgentIndex, Place};
 
@@ -12,6 +12,7 @@ const ROUTE: RouteMatch = RouteMatch {
 
 fn made(generation: Generation, operation: Operation) -> Call {
     Call {
+        binding: Binding::JsonRpc,
         generation,
         operation,
         id: RpcId::null(),

@@ -200,6 +200,7 @@ impl Keeper for CardStore {
         Ok(Publication {
             public_url: "https://agents.example.com/maps".to_owned(),
             served: vec![Generation::V0_3],
+            bindings: vec![crate::a2a::Binding::JsonRpc],
             enforced: origin.security.clone()?,
             schemes: std::collections::BTreeMap::new(),
             streaming: true,

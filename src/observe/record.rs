@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use crate::a2a::{ContextId, Generation, Operation, TaskId};
+use crate::a2a::{ContextId, Dialect, Operation, TaskId};
 use crate::clock::Clock;
 use crate::config::LogFormat;
 
@@ -36,7 +36,7 @@ pub struct Record {
     pub listener: Arc<str>,
     pub agent: Option<Arc<AgentMetrics>>,
     pub operation: Option<Operation>,
-    pub generation: Option<Generation>,
+    pub dialect: Option<Dialect>,
     pub principal: Option<Arc<str>>,
     pub task: Option<TaskId>,
     pub context: Option<ContextId>,
@@ -69,7 +69,7 @@ impl Record {
             listener: listener.clone(),
             agent: None,
             operation: None,
-            generation: None,
+            dialect: None,
             principal: None,
             task: None,
             context: None,
@@ -173,6 +173,8 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    binding: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<&'a str>,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,7 +206,8 @@ impl<'a> Line<'a> {
             method: method(&record.method),
             agent: record.agent.as_deref().map(|agent| &*agent.name),
             operation: record.operation.map(Operation::as_str),
-            generation: record.generation.map(Generation::as_str),
+            generation: record.dialect.map(|dialect| dialect.generation.as_str()),
+            binding: record.dialect.map(|dialect| dialect.binding.as_str()),
             principal: record.principal.as_deref().map(shortened),
             outcome: record.outcome.as_str(),
             detail: record.detail,

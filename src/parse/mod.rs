@@ -6,10 +6,11 @@
 mod tests;
 
 use bytes::Bytes;
-use http::{header, request};
+use http::{Method, header, request};
 use hyper::body::Incoming;
 
-use crate::a2a::{Call, json, jsonrpc};
+use crate::a2a::http_json::{self, Target};
+use crate::a2a::{Call, RpcId, json, jsonrpc};
 use crate::authorize::Admitted;
 use crate::http::body;
 
@@ -21,7 +22,7 @@ pub struct Bounds {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the body is not declared as plain application/json")]
+    #[error("the body is not declared as plain JSON")]
     MediaType,
     #[error("cannot read the body")]
     Body(#[source] body::Error),
@@ -32,14 +33,28 @@ pub enum Error {
 pub async fn read(
     _admitted: &Admitted,
     parts: &request::Parts,
+    target: Option<&Target>,
     body: Incoming,
     bounds: Bounds,
 ) -> Result<(Call, Bytes), Error> {
-    if !is_json(parts) {
+    let is_declared = match target {
+        None => is_json(parts),
+        Some(_) if parts.method == Method::POST => is_a2a_json(parts),
+        Some(_) => true,
+    };
+    if !is_declared {
         return Err(Error::MediaType);
     }
     let bytes = body::read_whole(body, bounds.body).await.map_err(Error::Body)?;
-    let call = jsonrpc::read_request(&bytes, bounds.json).map_err(Error::Request)?;
+    let call = match target {
+        None => jsonrpc::read_request(&bytes, bounds.json),
+        Some(target) => http_json::read_call(target, parts.uri.query(), &bytes, bounds.json),
+    };
+    let mut call = call.map_err(Error::Request)?;
+    if target.is_some() {
+        // Agents are spoken to in JSON-RPC, one call a connection at a time, and some refuse `null`.
+        call.id = RpcId::one();
+    }
     Ok((call, bytes))
 }
 
@@ -65,12 +80,30 @@ fn is_utf8(media_type: &[u8]) -> bool {
 
 /// JSON-RPC keeps `application/json` in every generation (A2A 1.0 §9.1); a coded body could not be read on the way.
 pub fn is_json(parts: &request::Parts) -> bool {
+    is_uncoded(parts, &[b"application/json"])
+}
+
+/// HTTP+JSON has a media type of its own from 1.0.1 on, and takes the general one as well (A2A 1.0 §11.1). A body that is not
+/// there needs none: a cancel may say nothing more than its path.
+fn is_a2a_json(parts: &request::Parts) -> bool {
+    let empty = parts
+        .headers
+        .get(header::CONTENT_LENGTH)
+        .is_none_or(|length| length == "0")
+        && !parts.headers.contains_key(header::CONTENT_TYPE)
+        && !parts.headers.contains_key(header::TRANSFER_ENCODING);
+    empty || is_uncoded(parts, &[b"application/json", b"application/a2a+json"])
+}
+
+fn is_uncoded(parts: &request::Parts, known: &[&[u8]]) -> bool {
     let mut types = parts.headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(first), None) = (types.next(), types.next()) else {
         return false;
     };
     let essence = first.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    known
+        .iter()
+        .any(|known| essence.trim_ascii().eq_ignore_ascii_case(known))
         && is_utf8(first.as_bytes())
         && parts
             .headers

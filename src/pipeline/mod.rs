@@ -17,6 +17,7 @@ use http::{HeaderValue, Method, Request, Response, header, request};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
+use crate::a2a::http_json::{self, Target};
 use crate::a2a::{Call, Generation, Operation, RpcId, json};
 use crate::affinity::{Affinity, Inquiry, Knowledge, Reservations};
 use crate::authenticate::{self, Requirement, Verifiers};
@@ -90,9 +91,18 @@ pub struct Enforced {
     pub requirement: Requirement,
     /// The generations that callers may use; empty while unknown.
     pub served: Vec<Generation>,
-    /// Those of the agent itself.
+    /// The bindings that callers may use.
+    pub bindings: Vec<a2a::Binding>,
+    /// What the agent itself speaks, in JSON-RPC.
     pub spoken: Vec<Spoken>,
     pub ownership: Ownership,
+}
+
+/// What a request is for.
+enum Entry {
+    Card(route::AgentIndex),
+    /// With what its path says in the HTTP+JSON binding.
+    Call(RouteMatch, Option<Box<Target>>),
 }
 
 /// A generation that an agent speaks.
@@ -143,25 +153,26 @@ impl Pipeline {
             );
             let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
             let mut held = Held { record, slot: None };
+            // Nothing may be known of a call, but whoever posts wants to read JSON-RPC.
+            let mut form = match parts.method {
+                Method::POST => Form::JsonRpc(RpcId::null()),
+                _ => Form::Plain,
+            };
             let answered = match self.enter(&downstream, &parts, &mut held) {
-                Ok(RouteMatch {
-                    agent,
-                    place: Place::Card,
-                }) => self.card(agent, &parts, held),
-                Ok(route) => match self.call(route, client, &downstream, &mut parts, body, &mut held).await {
-                    Ok(answered) => Ok(answered.into_response(held)),
-                    Err(reject) => Err((reject, held)),
-                },
+                Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
+                Ok(Entry::Call(route, target)) => {
+                    if let Some(target) = &target {
+                        form = Form::HttpJson(target.generation);
+                    }
+                    let called = self.call(route, target, client, &downstream, &mut parts, body, &mut held);
+                    match called.await {
+                        Ok(answered) => Ok(answered.into_response(held)),
+                        Err(reject) => Err((reject, held)),
+                    }
+                }
                 Err(reject) => Err((reject, held)),
             };
-            let mut response = answered.unwrap_or_else(|(reject, held)| {
-                // Nothing may be known of a call, but whoever posts wants to read JSON-RPC.
-                let form = match parts.method {
-                    Method::POST => Form::JsonRpc(RpcId::null()),
-                    _ => Form::Plain,
-                };
-                reject.response(form, held)
-            });
+            let mut response = answered.unwrap_or_else(|(reject, held)| reject.response(form, held));
             if downstream.refusal.is_in_body() {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
@@ -171,28 +182,43 @@ impl Pipeline {
     }
 
     /// The head: clean, and for an agent that is served here.
-    fn enter(&self, downstream: &Downstream, parts: &request::Parts, held: &mut Held) -> Result<RouteMatch, Reject> {
+    fn enter(&self, downstream: &Downstream, parts: &request::Parts, held: &mut Held) -> Result<Entry, Reject> {
         if let Some(reason) = downstream.refusal.of(parts) {
             return Err(Reject::new(reason));
         }
         downstream.trusted(held)?;
         hygiene::check(parts, self.head)?;
         let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
-        held.record.agent = self.agent(route).map(|agent| agent.metrics.clone()).ok();
-        let allowed = match route.place {
-            Place::Rpc if parts.method != Method::POST => Some("POST"),
-            Place::Card if parts.method != Method::GET && parts.method != Method::HEAD => Some("GET, HEAD"),
-            Place::Rpc | Place::Card => None,
-        };
-        match allowed {
-            Some(methods) => Err(Reject::new(Reason::MethodNotAllowed).allowing(methods)),
-            None => Ok(route),
+        let agent = self.agent(route)?;
+        held.record.agent = Some(agent.metrics.clone());
+        let not_allowed = |methods| Reject::new(Reason::MethodNotAllowed).allowing(methods);
+        match route.place {
+            Place::Rpc if parts.method != Method::POST => Err(not_allowed("POST")),
+            Place::Card if parts.method != Method::GET && parts.method != Method::HEAD => Err(not_allowed("GET, HEAD")),
+            Place::Rpc => Ok(Entry::Call(route, None)),
+            Place::Card => Ok(Entry::Card(route.agent)),
+            Place::Below { base } => {
+                let path = parts.uri.path().get(base..).unwrap_or_default();
+                let enforced = agent.in_service()?;
+                if !enforced.bindings.contains(&a2a::Binding::HttpJson) {
+                    return Err(Reject::new(Reason::NoRoute));
+                }
+                match http_json::read_target(parts.method.as_str(), path, &enforced.served) {
+                    Ok(target) => Ok(Entry::Call(route, Some(Box::new(target)))),
+                    Err(http_json::TargetError::Method { allowed }) => Err(not_allowed(allowed)),
+                    Err(http_json::TargetError::Unknown | http_json::TargetError::Malformed) => {
+                        Err(Reject::new(Reason::NoRoute))
+                    }
+                }
+            }
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what a request is made of, once")]
     async fn call(
         &self,
         route: RouteMatch,
+        target: Option<Box<Target>>,
         client: IpAddr,
         downstream: &Arc<Downstream>,
         parts: &mut request::Parts,
@@ -228,12 +254,14 @@ impl Pipeline {
 
         let asked = hygiene::asked_version(parts)?;
         let bounds = self.bounds(agent);
-        let (call, bytes) = parse::read(&admitted, parts, body, bounds).await.map_err(|error| {
-            if let parse::Error::Request(error) = &error {
-                held.record.detail = Some(error.kind.as_str());
-            }
-            Reject::from(&error)
-        })?;
+        let (call, bytes) = parse::read(&admitted, parts, target.as_deref(), body, bounds)
+            .await
+            .map_err(|error| {
+                if let parse::Error::Request(error) = &error {
+                    held.record.detail = Some(error.kind.as_str());
+                }
+                Reject::from(&error)
+            })?;
         note_call(&mut held.record, &call, &bytes);
         agent
             .limiter
@@ -271,12 +299,17 @@ impl Pipeline {
         };
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
-        let translating = Translating::begin(&enforced, &call, &mut outgoing).map_err(in_form)?;
+        let translating =
+            Translating::begin(&enforced, &call, target.as_deref(), parts, &mut outgoing).map_err(in_form)?;
         let ownership = &enforced.ownership;
         // One endpoint's list would not be all of it, or would show tasks of others.
         if call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced()) {
             let listed = Box::pin(self.list(agent, &permit, ownership, owner, &outgoing, &mut held.record));
-            return listed.await.map_err(in_form);
+            let listed = listed.await.map_err(in_form)?;
+            return match &translating {
+                Some(translating) => translating.finish_list(&call, listed).map_err(in_form),
+                None => Ok(listed),
+            };
         }
         let way = match owner {
             Some(owner) => Way::Owned(owner),
@@ -286,7 +319,9 @@ impl Pipeline {
                     client,
                     slot: held.slot.as_mut().map(Slot::share),
                 };
-                let generation = translating.as_ref().map_or(call.generation, |it| it.pair.agent);
+                let generation = translating
+                    .as_ref()
+                    .map_or(call.generation, |it| it.pair.agent.generation);
                 let found = Box::pin(self.find(agent, &permit, generation, ownership, asker, &outgoing));
                 found.await.map_err(in_form)?
             }
@@ -432,7 +467,7 @@ impl Pipeline {
         let Answer { mut parts, body, lease } = answer;
         answer::check_head(&parts).map_err(refused)?;
         let standing = answer::Standing::of(&parts);
-        let spoken = translating.as_ref().map(|it| it.pair.agent);
+        let spoken = translating.as_ref().map(|it| it.pair.agent.generation);
         let generation = spoken.unwrap_or(permit.call().generation);
         let learner = Learner {
             affinity: self.affinity.clone(),
@@ -479,6 +514,7 @@ impl Pipeline {
         // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost; and the caller's
         // places are kept as long as the endpoint's.
         let translates = translating.is_some();
+        let asked = translates.then(|| selected.endpoint().url.clone());
         let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
         let principal = principal.clone();
         let finishing = self.drain.finishing(held.slot.take(), async move {
@@ -537,9 +573,13 @@ impl Pipeline {
         } else {
             bytes
         };
-        let bytes = match translating {
-            Some(translating) => translating.finish(permit.call(), &mut parts, &bytes, outcome)?,
-            None => bytes,
+        let bytes = match (translating, asked) {
+            (Some(translating), Some(asked)) => {
+                let pages = translating.all_pages(agent, permit, &asked, bytes, self.json);
+                let bytes = Box::pin(pages).await?;
+                translating.finish(permit.call(), &mut parts, &bytes, outcome)?
+            }
+            _ => bytes,
         };
         Ok(Answered {
             parts,
@@ -584,7 +624,7 @@ fn extended_card(agent: &Agent, permit: &Permit, bytes: &Bytes) -> Result<Bytes,
 
 fn note_call(record: &mut Record, call: &Call, bytes: &Bytes) {
     record.operation = Some(call.operation);
-    record.generation = Some(call.generation);
+    record.dialect = Some(call.dialect());
     record.task.clone_from(&call.task);
     record.context.clone_from(&call.context);
     record.bytes_in = bytes.len() as u64;

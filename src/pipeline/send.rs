@@ -153,7 +153,7 @@ fn begun<'a>(agent: &Agent, ownership: &Ownership, call: &'a Call) -> Option<&'a
 }
 
 /// A place at an endpoint that has none at once.
-async fn place(agent: &Agent, endpoint: &Arc<Endpoint>) -> Result<Selected, Reject> {
+pub(super) async fn place(agent: &Agent, endpoint: &Arc<Endpoint>) -> Result<Selected, Reject> {
     agent.metrics.queued.inc();
     endpoint.wait().await.map_err(|error| {
         let reject = Reject::from(error);

@@ -1,22 +1,31 @@
-//! Where the agent does not speak the caller's generation: the call on its way there, the answer on its way back.
+//! Where the agent does not speak the caller's dialect: the call on its way there, the answer on its way back.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header, response};
+use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
 
+use super::send::place;
 use super::{Agent, Enforced};
-use crate::a2a::translate::Pair;
-use crate::a2a::{Call, Generation, json, jsonrpc, sse};
+use crate::a2a::http_json::Target;
+use crate::a2a::translate::{self, Original, Pair};
+use crate::a2a::{Binding, Call, Dialect, Generation, json, jsonrpc, sse};
 use crate::authorize::Permit;
 use crate::balance::Selected;
 use crate::http::hygiene;
 use crate::observe::{Outcome, Reason};
+use crate::respond::answered::{Answered, Content};
 use crate::respond::learn::Learner;
-use crate::respond::{Reject, answer};
-use crate::upstream::Outgoing;
+use crate::respond::{Reject, answer, reject};
+use crate::upstream::{self, Outgoing};
 
-/// A call between two generations.
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// Most pages of push configurations that are put together: no agent has so many webhooks for one task.
+const MOST_PAGES: usize = 100;
+
+/// A call between two dialects.
 pub(super) struct Translating {
     pub pair: Arc<Pair>,
     /// The head of the call, where the gateway has to ask the agent something besides.
@@ -24,34 +33,61 @@ pub(super) struct Translating {
 }
 
 impl Enforced {
-    /// How calls of this generation go on; `None`: as they came.
-    fn pair(&self, caller: Generation) -> Option<Pair> {
-        if self.spoken.is_empty() || self.spoken.iter().any(|spoken| spoken.generation == caller) {
+    /// How calls of this dialect go on; `None`: as they came.
+    fn pair(&self, caller: Dialect) -> Option<Pair> {
+        let same = self.spoken.iter().find(|spoken| spoken.generation == caller.generation);
+        if caller.binding == Binding::JsonRpc && (self.spoken.is_empty() || same.is_some()) {
             return None;
         }
-        let newest = self.spoken.iter().max_by_key(|spoken| spoken.generation)?;
+        let spoken = same.or_else(|| self.spoken.iter().max_by_key(|spoken| spoken.generation))?;
         Some(Pair {
             caller,
-            agent: newest.generation,
-            tenant: newest.tenant.clone(),
+            agent: Dialect {
+                generation: spoken.generation,
+                binding: Binding::JsonRpc,
+            },
+            tenant: spoken.tenant.clone(),
         })
     }
 }
 
 impl Translating {
-    /// Turns the call into one of the agent's generation, if it has to.
-    pub fn begin(enforced: &Enforced, call: &Call, outgoing: &mut Outgoing) -> Result<Option<Self>, Reject> {
-        let Some(pair) = enforced.pair(call.generation) else {
-            return Ok(None);
+    /// Turns the call into one of the agent's dialect, if it has to.
+    pub fn begin(
+        enforced: &Enforced,
+        call: &Call,
+        target: Option<&Target>,
+        parts: &request::Parts,
+        outgoing: &mut Outgoing,
+    ) -> Result<Option<Self>, Reject> {
+        let Some(pair) = enforced.pair(call.dialect()) else {
+            // What an agent speaks may not be known yet, but how its paths are called is no question of JSON-RPC.
+            return match target {
+                None => Ok(None),
+                Some(_) => Err(Reject::new(Reason::AgentNotReady)),
+            };
         };
-        outgoing.body = pair.request(call, &outgoing.body)?.into();
+        let original = Original {
+            target,
+            query: parts.uri.query(),
+            body: &outgoing.body,
+        };
+        outgoing.body = pair.request(call, original)?.into();
         let headers = &mut outgoing.headers;
-        match pair.agent {
+        if pair.caller.binding == Binding::HttpJson {
+            // The parameters are in the body now.
+            outgoing.query = None;
+            let accepted = if call.operation.streams() { EVENTS } else { JSON };
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+        }
+        match pair.agent.generation {
             Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
             Generation::V1_0 => headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0")),
         };
-        rename_extensions(headers, pair.agent);
-        let again = pair.owes_task(call.operation).then(|| Box::new(outgoing.clone()));
+        rename_extensions(headers, pair.agent.generation);
+        let asks = pair.owes_task(call.operation) || pair.owes_pages(call.operation);
+        let again = asks.then(|| Box::new(outgoing.clone()));
         Ok(Some(Self {
             pair: Arc::new(pair),
             again,
@@ -67,23 +103,78 @@ impl Translating {
         outcome: Outcome,
     ) -> Result<Bytes, Reject> {
         let answer = self.pair.answer(call.operation, &call.id, bytes).map_err(|error| {
-            tracing::warn!(
-                ?error,
-                "the agent's answer cannot be turned into the caller's generation"
-            );
+            tracing::warn!(?error, "the agent's answer cannot be turned into the caller's form");
             Reject::new(Reason::UpstreamBadAnswer)
         })?;
-        rename_extensions(&mut parts.headers, self.pair.caller);
-        // Callers of 0.3 who asked for a stream read nothing else.
-        let event = outcome == Outcome::AgentError && self.pair.caller == Generation::V0_3 && call.operation.streams();
+        rename_extensions(&mut parts.headers, self.pair.caller.generation);
+        if let Some(status) = answer.status {
+            answer::restate(parts, status);
+        }
+        let event = outcome == Outcome::AgentError && reject::reads_events_alone(call);
         let (bytes, media_type) = if event {
-            (sse::one_event(&answer), "text/event-stream")
+            (sse::one_event(&answer.body), EVENTS)
         } else {
-            (Bytes::from(answer), "application/json")
+            (Bytes::from(answer.body), JSON)
         };
         let media_type = HeaderValue::from_static(media_type);
         parts.headers.insert(header::CONTENT_TYPE, media_type);
         Ok(bytes)
+    }
+
+    /// The same for a list that was gathered.
+    pub fn finish_list(&self, call: &Call, listed: Answered) -> Result<Answered, Reject> {
+        let Answered { mut parts, content } = listed;
+        let content = match content {
+            Content::Gathered(bytes, outcome, left_out) => {
+                Content::Gathered(self.finish(call, &mut parts, &bytes, outcome)?, outcome, left_out)
+            }
+            Content::Whole(..) | Content::Stream(_) => content,
+        };
+        Ok(Answered { parts, content })
+    }
+
+    /// The first page of an answer with those that follow, where the caller knows no pages.
+    pub async fn all_pages(
+        &self,
+        agent: &Agent,
+        permit: &Permit,
+        url: &str,
+        first: Bytes,
+        json: json::Limits,
+    ) -> Result<Bytes, Reject> {
+        let call = permit.call();
+        let Some(again) = self.again.as_ref().filter(|_| self.pair.owes_pages(call.operation)) else {
+            return Ok(first);
+        };
+        let bad = |_: translate::Error| Reject::new(Reason::UpstreamBadAnswer);
+        let most = agent.upstream.answer_bytes();
+        let mut pages = vec![first];
+        let mut size = 0;
+        while let Some(page) = pages.last()
+            && let Some(body) = self.pair.next_page(call, page).map_err(bad)?
+        {
+            size += page.len();
+            if pages.len() == MOST_PAGES || size > most {
+                return Err(Reject::new(Reason::UpstreamAnswerTooLarge));
+            }
+            let mut outgoing = again.clone();
+            outgoing.body = body.into();
+            let endpoint = agent.endpoints.owner(url)?;
+            let selected = match endpoint.enter() {
+                Some(selected) => selected,
+                None => place(agent, endpoint).await?,
+            };
+            let bytes = ask(agent, permit, &selected, outgoing).await?;
+            let read = answer::check(&bytes, self.pair.agent.generation, call, json).map_err(Reject::new)?;
+            if read.error.is_some() {
+                return Ok(bytes.clone());
+            }
+            pages.push(bytes);
+        }
+        match pages.as_slice() {
+            [one] => Ok(one.clone()),
+            all => Ok(self.pair.join_pages(call, all).map_err(bad)?.into()),
+        }
     }
 
     /// The event with which the stream of the caller begins, where the agent's own may not begin with a task.
@@ -95,28 +186,17 @@ impl Translating {
         learner: &Learner,
         json: json::Limits,
     ) -> Result<First, Reject> {
-        let (Some(again), Some(probe)) = (&self.again, permit.probe(self.pair.agent)) else {
+        let (Some(again), Some(probe)) = (&self.again, permit.probe(self.pair.agent.generation)) else {
             return Ok(First::None);
         };
         let call = probe.call();
-        let (endpoint, principal) = (selected.endpoint(), &permit.principal().id);
-        let failed = |error: &crate::upstream::Error| {
-            if let Some(fault) = error.fault() {
-                endpoint.failed(fault, principal);
-            }
-            answer::failed(&agent.metrics, error)
-        };
         let mut outgoing = again.clone();
         if let Some(task) = &call.task {
             let tenant = self.pair.tenant.as_deref();
-            outgoing.body = jsonrpc::write_get(self.pair.agent, &call.id, task, tenant);
+            outgoing.body = jsonrpc::write_get(self.pair.agent.generation, &call.id, task, tenant);
         }
-        let sent = agent.upstream.send(&probe, selected, outgoing).await;
-        let answer = sent.map_err(|failure| failed(&failure.error))?;
-        answer::check_head(&answer.parts).map_err(Reject::new)?;
-        let whole = agent.upstream.whole(answer.body, answer.lease, endpoint).await;
-        let bytes = whole.map_err(|error| failed(&error))?;
-        let read = answer::check(&bytes, self.pair.agent, call, json).map_err(Reject::new)?;
+        let bytes = ask(agent, &probe, selected, outgoing).await?;
+        let read = answer::check(&bytes, self.pair.agent.generation, call, json).map_err(Reject::new)?;
         if learner.learn_at_once(&read.revealed).is_err() {
             return Err(Reject::new(Reason::UpstreamBadAnswer));
         }
@@ -132,10 +212,26 @@ impl Translating {
     }
 }
 
+/// What the gateway asks the agent besides, for a call that it has permitted: one whole answer.
+async fn ask(agent: &Agent, permit: &Permit, selected: &Selected, outgoing: Box<Outgoing>) -> Result<Bytes, Reject> {
+    let endpoint = selected.endpoint();
+    let failed = |error: &upstream::Error| {
+        if let Some(fault) = error.fault() {
+            endpoint.failed(fault, &permit.principal().id);
+        }
+        answer::failed(&agent.metrics, error)
+    };
+    let sent = agent.upstream.send(permit, selected, outgoing).await;
+    let answer = sent.map_err(|failure| failed(&failure.error))?;
+    answer::check_head(&answer.parts).map_err(Reject::new)?;
+    let whole = agent.upstream.whole(answer.body, answer.lease, endpoint).await;
+    whole.map_err(|error| failed(&error))
+}
+
 /// What goes before an agent's own events.
 pub(super) enum First {
     None,
-    Event(Vec<u8>),
+    Event(Bytes),
     /// The agent's error, of which there is no stream.
     Instead(Bytes),
 }

@@ -85,6 +85,11 @@ pub fn check<'a>(
     }
 }
 
+/// Gives an answer the status that it has in the caller's binding.
+pub fn restate(parts: &mut response::Parts, status: u16) {
+    parts.status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+}
+
 /// The head that the caller gets with it.
 pub fn head(parts: response::Parts, streams: bool) -> (StatusCode, http::HeaderMap) {
     let mut headers = hygiene::answered(parts.headers);

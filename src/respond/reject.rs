@@ -11,7 +11,9 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::body::{Body, Held};
-use crate::a2a::{Call, Generation, RpcId, jsonrpc, sse, translate};
+use crate::a2a::model::Fault;
+use crate::a2a::model::wire::{Json, Text};
+use crate::a2a::{Binding, Call, Generation, RpcId, http_json, jsonrpc, sse, translate};
 use crate::observe::{Outcome, Reason};
 use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
 
@@ -20,8 +22,15 @@ use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, 
 pub enum Form {
     /// JSON-RPC 2.0, with the request's id where it could be read.
     JsonRpc(RpcId),
+    /// HTTP+JSON in the form of a generation.
+    HttpJson(Generation),
     /// AIP-193, for requests that are no call.
     Plain,
+}
+
+/// Callers of 0.3 over JSON-RPC read nothing but events where they asked for a stream, errors of the protocol included.
+pub fn reads_events_alone(call: &Call) -> bool {
+    call.generation == Generation::V0_3 && call.binding == Binding::JsonRpc && call.operation.streams()
 }
 
 /// An answer that the gateway makes itself.
@@ -37,7 +46,8 @@ struct More {
     headers: HeaderMap,
     /// `error.data`, or `details` in the plain form.
     details: Option<serde_json::Value>,
-    id: Option<RpcId>,
+    /// Where it is known better than by whoever answers.
+    form: Option<Form>,
     /// One more fixed text, for callers whose body has a mistake.
     explanation: Option<&'static str>,
     /// As the one event of a stream.
@@ -52,12 +62,12 @@ impl Reject {
         }
     }
 
-    pub fn with_id(mut self, id: RpcId) -> Self {
-        self.more.id = Some(id);
+    fn with_id(mut self, id: RpcId) -> Self {
+        self.more.form = Some(Form::JsonRpc(id));
         self
     }
 
-    /// With the call's id, and in 1.0 with what its clients tell errors apart by (A2A 1.0 §9.5). In 0.3 an error of the
+    /// In the form of the call, with its id, and in 1.0 with what its clients tell errors apart by (A2A 1.0 §9.5). In 0.3 an error of the
     /// protocol is an event where a stream was asked for: its clients read nothing else there.
     pub fn answering(mut self, call: &Call) -> Self {
         if let Some(reason) = protocol_error(self.reason).filter(|_| call.generation == Generation::V1_0) {
@@ -67,9 +77,12 @@ impl Reject {
                 "domain": "a2a-protocol.org",
             }]));
         }
-        self.more.event =
-            call.generation == Generation::V0_3 && call.operation.streams() && status(self.reason) == StatusCode::OK;
-        self.with_id(call.id.clone())
+        self.more.form = Some(match call.binding {
+            Binding::JsonRpc => Form::JsonRpc(call.id.clone()),
+            Binding::HttpJson => Form::HttpJson(call.generation),
+        });
+        self.more.event = reads_events_alone(call) && status(self.reason) == StatusCode::OK;
+        self
     }
 
     /// The value for `WWW-Authenticate`.
@@ -115,27 +128,36 @@ impl Reject {
         let More {
             headers: own_headers,
             details,
-            id,
+            form: own_form,
             explanation,
             event,
         } = *self.more;
-        let status = status(self.reason);
+        let mut status = status(self.reason);
         let code = code(self.reason);
         let text = match explanation {
             Some(explanation) => &format!("{}: {explanation}", text(self.reason)),
             None => text(self.reason),
         };
-        let id = id.or(match form {
-            Form::JsonRpc(id) => Some(id),
-            Form::Plain => None,
-        });
-        let bytes = match id {
-            Some(id) => {
+        let bytes = match own_form.unwrap_or(form) {
+            Form::JsonRpc(id) => {
                 let data = details.and_then(|data| serde_json::value::to_raw_value(&data).ok());
                 let error = jsonrpc::write_error(&id, code, text, data.as_deref());
                 if event { sse::one_event(&error) } else { error }
             }
-            None => Bytes::from(
+            // Of the protocol: the binding has statuses of its own for them.
+            Form::HttpJson(generation) if status == StatusCode::OK => {
+                let fault = Fault {
+                    code,
+                    message: Text::from(text),
+                    details: details.and_then(|details| Json::owned(details.to_string())),
+                };
+                let mut out = Vec::new();
+                let told = http_json::write_fault(generation, &fault, &mut out);
+                status = StatusCode::from_u16(told).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                Bytes::from(out)
+            }
+            Form::HttpJson(Generation::V0_3) => Bytes::from(json!({ "code": code, "message": text }).to_string()),
+            Form::HttpJson(Generation::V1_0) | Form::Plain => Bytes::from(
                 json!({ "error": {
                     "code": status.as_u16(),
                     "status": canonical(status),
@@ -444,11 +466,16 @@ impl From<&parse::Error> for Reject {
                     | jsonrpc::RequestErrorKind::IdTooLong
                     | jsonrpc::RequestErrorKind::TooManyReferences
                     | jsonrpc::RequestErrorKind::ConflictingSpellings
-                    | jsonrpc::RequestErrorKind::LookAlikeParam => Reason::InvalidParams,
+                    | jsonrpc::RequestErrorKind::LookAlikeParam
+                    | jsonrpc::RequestErrorKind::ConflictingPlaces
+                    | jsonrpc::RequestErrorKind::RepeatedParam => Reason::InvalidParams,
                 };
                 let mut rejected = Self::new(reason);
                 rejected.more.explanation = Some(error.kind.message());
-                rejected.with_id(error.id.clone().unwrap_or_else(RpcId::null))
+                match &error.id {
+                    Some(id) => rejected.with_id(id.clone()),
+                    None => rejected,
+                }
             }
         }
     }

@@ -26,7 +26,7 @@ use tokio::time::{Instant, Sleep};
 use super::learn::{self, Learner, Withheld};
 use super::standing::{Leave, Touched};
 use crate::a2a::jsonrpc::Answer;
-use crate::a2a::sse::{self, Content, Scanner};
+use crate::a2a::sse::{Content, Scanner};
 use crate::a2a::translate::Pair;
 use crate::a2a::{Call, Generation, Operation, Revealed, RpcId, json, jsonrpc};
 use crate::affinity::{Confirming, Reservation};
@@ -86,8 +86,8 @@ pub struct Settings {
 /// For a caller of another generation than the agent's.
 pub struct Translation {
     pub pair: Arc<Pair>,
-    /// The data of an event that comes before the agent's own.
-    pub first: Option<Vec<u8>>,
+    /// An event that comes before the agent's own.
+    pub first: Option<Bytes>,
 }
 
 impl EventStream {
@@ -122,7 +122,7 @@ impl EventStream {
             unconfirmed: None,
             saw_error: false,
             ended: None,
-            left: first.map(|data| sse::one_event(&data)).unwrap_or_default(),
+            left: first.unwrap_or_default(),
             // The head.
             unsent: true,
             idle: settings.idle.map(|most| Idle {
@@ -312,8 +312,8 @@ impl EventStream {
                         Err(Withheld) => return self.break_off(),
                     }
                     if let Some((pair, data)) = say {
-                        match pair.answer(self.operation, &self.id, data) {
-                            Ok(data) => translated.extend_from_slice(&sse::one_event(&data)),
+                        match pair.event(self.operation, &self.id, data) {
+                            Ok(event) => translated.extend_from_slice(&event),
                             Err(_) => return self.end_at(record, "event_untranslatable"),
                         }
                     }

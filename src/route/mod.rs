@@ -1,7 +1,7 @@
 //! Which agent a request is for, and what of it: its calls or its card.
 //!
 //! Agents are found by exact paths (their base, with and without a trailing slash, and the well-known card paths under it)
-//! or by host. There is no other path under an agent, so a look-up is one hash.
+//! or by host: one look-up. What else is below a base is found by one look-up for each of its segments that may be of one.
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +22,8 @@ pub enum Place {
     Rpc,
     /// The public card (RFC 8615; `agent.json` is the path of 0.2).
     Card,
+    /// Somewhere else below the base, which is so many bytes of the path: a call of the HTTP+JSON binding, if anything.
+    Below { base: usize },
 }
 
 /// Which route, and where on it.
@@ -35,7 +37,7 @@ pub struct RouteMatch {
 pub enum Error {
     #[error("no agent has this path or host")]
     NoAgent,
-    #[error("the path does not belong to the agent")]
+    #[error("there is nothing at this path of the agent")]
     NoPlace,
 }
 
@@ -45,7 +47,8 @@ pub const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known
 pub struct Routes {
     hosts: HashMap<String, AgentIndex, RandomState>,
     paths: HashMap<String, RouteMatch, RandomState>,
-    bases: Vec<String>,
+    /// Most slashes of a base.
+    depth: usize,
 }
 
 impl Routes {
@@ -78,7 +81,7 @@ impl Routes {
                         };
                         self.paths.insert(format!("{base}{path}"), card);
                     }
-                    self.bases.push(base.clone());
+                    self.depth = self.depth.max(base.matches('/').count());
                 }
             }
         }
@@ -98,22 +101,26 @@ impl Routes {
                     agent,
                     place: Place::Card,
                 }),
-                _ => Err(Error::NoPlace),
+                _ => Ok(RouteMatch {
+                    agent,
+                    place: Place::Below { base: 0 },
+                }),
             };
         }
         if let Some(found) = self.paths.get(path) {
             return Ok(*found);
         }
-        let below = |base: &String| {
-            !base.is_empty()
-                && path
-                    .strip_prefix(base.as_str())
-                    .is_some_and(|rest| rest.starts_with('/'))
-        };
-        Err(if self.bases.iter().any(below) {
-            Error::NoPlace
-        } else {
-            Error::NoAgent
-        })
+        let ends = path.match_indices('/').map(|(at, _)| at).take(self.depth + 1);
+        let ends: Vec<usize> = ends.collect();
+        let base = ends.into_iter().rev().find_map(|end| {
+            // The root is there with its slash alone.
+            let known = if end == 0 { "/" } else { path.get(..end)? };
+            let found = self.paths.get(known).filter(|_| end == 0 || !known.ends_with('/'))?;
+            Some(RouteMatch {
+                agent: found.agent,
+                place: Place::Below { base: end },
+            })
+        });
+        base.ok_or(Error::NoAgent)
     }
 }

@@ -47,9 +47,23 @@ fn paths_select_the_agent_and_the_place() {
 }
 
 #[test]
+fn what_is_below_a_base_belongs_to_the_deepest_one() {
+    let below = |base| Place::Below { base };
+    let paths = ["/agents/maps", "/agents/maps/deep", ""];
+    check(&paths, &[], "x", "/agents/maps/message:send", Ok((0, below(12))));
+    check(&paths, &[], "x", "/agents/maps/a/b/c/d/e/f", Ok((0, below(12))));
+    check(&paths, &[], "x", "/agents/maps/deep/tasks/1", Ok((1, below(17))));
+    check(&paths, &[], "x", "/agents/maps/deeper/tasks", Ok((0, below(12))));
+    check(&paths, &[], "x", "/agents/mapsandmore", Ok((2, below(0))));
+    check(&paths, &[], "x", "/agents/other/tasks/1", Ok((2, below(0))));
+    check(&paths, &[], "x", "/agents/maps//", Ok((0, below(12))));
+    check(&["/agents/maps"], &[], "x", "//agents/maps/tasks", Err(Error::NoAgent));
+}
+
+#[test]
 fn what_is_no_place_is_refused() {
     let paths = ["/agents/maps"];
-    check(&paths, &[], "x", "/agents/maps/other", Err(Error::NoPlace));
+    check(&paths, &[], "x", "/agents/map/other", Err(Error::NoAgent));
     check(&paths, &[], "x", "/agents/mapsandmore", Err(Error::NoAgent));
     check(&paths, &[], "x", "/agents/Maps", Err(Error::NoAgent));
     check(&paths, &[], "x", "/", Err(Error::NoAgent));
@@ -67,6 +81,12 @@ fn hosts_come_before_paths() {
         "/.well-known/agent-card.json",
         Ok((1, Place::Card)),
     );
-    check(&paths, &hosts, "maps.example.com", "/agents/maps", Err(Error::NoPlace));
+    check(
+        &paths,
+        &hosts,
+        "maps.example.com",
+        "/agents/maps",
+        Ok((1, Place::Below { base: 0 })),
+    );
     check(&paths, &hosts, "other.example.com", "/agents/maps", Ok((0, Place::Rpc)));
 }

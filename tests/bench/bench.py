@@ -119,6 +119,8 @@ class Bench:
         argv = [self.binaries / "load", mode, "--target", f"{proxies.HOST}:{proxy.port}", "--path", proxy.path]
         if proxy.key:
             argv += ["--api-key", proxy.key]
+        if proxy.old:
+            argv.append("--old")
         return Load(self.processes, [*argv, *words], self.load_core, proxy.load_log, seconds)
 
     # The measurements. Each returns numbers by name.
@@ -261,6 +263,8 @@ class Bench:
             for kind, proxy in running:
                 measure(kind, what, lambda: self.unary(proxy, size=size, requests=requests))
         for kind, proxy in running:
+            if proxy.old:
+                continue
             measure(kind, "follow", lambda: self.unary(proxy, "--follow", size=KIB, requests=plan.follow))
 
     def shared_turn(self, number, running):
@@ -378,7 +382,7 @@ def choose(options):
         if not os.access(options.gateway, os.X_OK):
             sys.exit(f"{options.gateway} is no program")
         proxies.Gateway.program = options.gateway.resolve()
-        kinds += [proxies.Gateway, proxies.GatewayAccessLog, proxies.GatewayEmbedded]
+        kinds += [proxies.Gateway, proxies.GatewayAccessLog, proxies.GatewayTranslating, proxies.GatewayEmbedded]
     else:
         missing.append("gateway: not given")
     for kind in (proxies.Nginx, proxies.Haproxy):

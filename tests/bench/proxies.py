@@ -93,6 +93,8 @@ class Proxy:
     name = ""
     path = "/"
     key = None
+    # Calls of 0.3, which something has to translate for the agent.
+    old = False
     has_process = True
     # Whether it is worth measuring with many streams open, and whether in a quick run too.
     has_memory = True
@@ -306,6 +308,14 @@ class GatewayAccessLog(Gateway):
     name = "gateway, access log"
     has_memory = has_memory_quick = False
     access_log = "true"
+
+
+class GatewayTranslating(Gateway):
+    """The same with callers of 0.3, for whom every call, answer and event is translated."""
+
+    name = "gateway, 0.3 to 1.0"
+    has_memory_quick = False
+    old = True
 
 
 class GatewayEmbedded(Gateway):

@@ -25,8 +25,8 @@ use std::fmt;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::Generation;
 use super::security::{SchemeName, Security};
+use super::{Binding, Generation};
 
 pub use extended::rewrite_extended_answer;
 pub use names::{forbidden_overrides, is_forbidden_override};
@@ -108,6 +108,8 @@ pub struct Publication {
     pub public_url: String,
     /// The generations that callers may use, oldest first; the card takes the form of these.
     pub served: Vec<Generation>,
+    /// The bindings that callers may use, the preferred one first.
+    pub bindings: Vec<Binding>,
     pub enforced: Security,
     /// May hold more than `enforced` names; only named ones are published.
     pub schemes: BTreeMap<SchemeName, SchemeForm>,

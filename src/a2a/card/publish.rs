@@ -11,10 +11,8 @@ use super::links::Hidden;
 use super::names::{is_governed, is_governed_capability, is_governed_in_skill, member, same};
 use super::read::generation;
 use super::{OriginCard, Publication, PublishedCard, requirement};
-use crate::a2a::Generation;
 use crate::a2a::security::{SchemeName, Security};
-
-const JSON_RPC: &str = "JSONRPC";
+use crate::a2a::{Binding, Generation};
 
 pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
     let forms = &input.served;
@@ -27,7 +25,7 @@ pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
     }
     let extended = origin.capabilities.extended && input.extended && !input.enforced.is_open();
     write_capabilities(&mut card, origin, input, extended, forms);
-    write_interfaces(&mut card, origin, &input.public_url, forms);
+    write_interfaces(&mut card, origin, input);
     if forms.contains(&Generation::V0_3) {
         put(&mut card, "supportsAuthenticatedExtendedCard", Value::Bool(extended));
     }
@@ -65,8 +63,14 @@ fn write_capabilities(
     put(card, "capabilities", Value::Object(flags));
 }
 
-fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, public_url: &str, forms: &[Generation]) {
-    if forms.contains(&Generation::V0_3) {
+fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, input: &Publication) {
+    let Publication {
+        public_url,
+        served,
+        bindings,
+        ..
+    } = input;
+    if served.contains(&Generation::V0_3) {
         // As the agent says it, if that is a version of this generation: 0.2 stays 0.2.
         let version = member(&origin.members, "protocolVersion")
             .ok()
@@ -75,32 +79,41 @@ fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, public_u
             .filter(|version| generation(version) == Some(Generation::V0_3))
             .unwrap_or("0.3.0");
         put(card, "protocolVersion", Value::from(version));
-        put(card, "url", Value::from(public_url));
-        put(card, "preferredTransport", Value::from(JSON_RPC));
+        put(card, "url", Value::from(public_url.as_str()));
+        put(card, "preferredTransport", Value::from(Binding::JsonRpc.as_str()));
         // The main interface is listed again (A2A 0.3 §5.5.5).
-        let again = object([("url", Value::from(public_url)), ("transport", Value::from(JSON_RPC))]);
-        put(card, "additionalInterfaces", Value::Array(vec![again]));
+        let all = bindings.iter().map(|binding| {
+            let url = Value::from(url_of(*binding, public_url));
+            object([("url", url), ("transport", Value::from(binding.as_str()))])
+        });
+        put(card, "additionalInterfaces", all.collect());
     }
-    if forms.contains(&Generation::V1_0) {
-        let newest_first = forms.iter().rev();
-        let entries = newest_first.map(|generation| {
+    if served.contains(&Generation::V1_0) {
+        let entry = |binding: Binding, generation: Generation| {
             let tenant = origin
-                .interface(*generation)
+                .interface(generation)
                 .and_then(|interface| interface.tenant.as_deref());
             let members = [
-                ("url", Some(public_url)),
-                ("protocolBinding", Some(JSON_RPC)),
+                ("url", Some(url_of(binding, public_url))),
+                ("protocolBinding", Some(binding.as_str())),
                 // Clients must repeat it in every request, and the agent routes by it.
                 ("tenant", tenant),
                 ("protocolVersion", Some(generation.as_str())),
             ];
-            object(
-                members
-                    .into_iter()
-                    .filter_map(|(name, text)| Some((name, Value::from(text?)))),
-            )
-        });
-        put(card, "supportedInterfaces", entries.collect());
+            let members = members.into_iter();
+            object(members.filter_map(|(name, text)| Some((name, Value::from(text?)))))
+        };
+        let newest_first = || served.iter().rev();
+        let all = (bindings.iter()).flat_map(|binding| newest_first().map(|generation| entry(*binding, *generation)));
+        put(card, "supportedInterfaces", all.collect());
+    }
+}
+
+/// Readers append the paths of HTTP+JSON to the URL as it stands.
+fn url_of(binding: Binding, public_url: &str) -> &str {
+    match binding {
+        Binding::JsonRpc => public_url,
+        Binding::HttpJson => public_url.strip_suffix('/').unwrap_or(public_url),
     }
 }
 

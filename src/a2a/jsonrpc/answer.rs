@@ -107,6 +107,10 @@ pub fn read_answer(
             at,
         });
     }
+    let variants = match generation {
+        Generation::V0_3 => Variants::Kinds,
+        Generation::V1_0 => Variants::Members,
+    };
     let mut answer = Answer::default();
     cursor.object(|cursor, name| {
         match &*name.decode() {
@@ -121,7 +125,7 @@ pub fn read_answer(
             b"result" => {
                 once(!answer.has_result, cursor)?;
                 answer.has_result = true;
-                result(cursor, generation, operation, &mut answer)?;
+                read_result(cursor, variants, operation, &mut answer)?;
             }
             _ => cursor.leap()?,
         }
@@ -167,10 +171,21 @@ fn error_code(cursor: &mut Lenient<'_>) -> Result<Option<i64>, AnswerError> {
     Ok(Some(code.unwrap_or(0)))
 }
 
-/// Where the ids stand (A2A 0.3 §7, 1.0 §9.4).
-fn result<'a>(
+/// How an event says which of its variants it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::a2a) enum Variants {
+    /// By its `kind` (JSON-RPC of 0.3).
+    Kinds,
+    /// By the name of its only member (1.0).
+    Members,
+    /// The same, and a status update says whether it is the last (HTTP+JSON of 0.3).
+    MembersAndFinal,
+}
+
+/// Reads a result: where the ids stand (A2A 0.3 §7, 1.0 §9.4).
+pub(in crate::a2a) fn read_result<'a>(
     cursor: &mut Lenient<'a>,
-    generation: Generation,
+    variants: Variants,
     operation: Operation,
     answer: &mut Answer<'a>,
 ) -> Result<(), AnswerError> {
@@ -182,8 +197,10 @@ fn result<'a>(
         answer.is_strange = about_tasks && cursor.kind() != Kind::Null;
         return Ok(cursor.leap()?);
     }
-    match (operation, generation) {
-        (Operation::Send | Operation::Stream | Operation::Subscribe, Generation::V1_0) => wrapped(cursor, answer),
+    match (operation, variants) {
+        (Operation::Send | Operation::Stream | Operation::Subscribe, Variants::Members | Variants::MembersAndFinal) => {
+            wrapped(cursor, variants, answer)
+        }
         (Operation::Send | Operation::Stream | Operation::Subscribe | Operation::Get | Operation::Cancel, _) => {
             let item = Item::read(cursor)?;
             let revealed = item.revealed(None)?;
@@ -203,8 +220,8 @@ fn result<'a>(
     }
 }
 
-/// 1.0: `result.task`, `.message`, `.statusUpdate` or `.artifactUpdate`.
-fn wrapped<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), AnswerError> {
+/// `result.task`, `.message`, `.statusUpdate` or `.artifactUpdate`.
+fn wrapped<'a>(cursor: &mut Lenient<'a>, variants: Variants, answer: &mut Answer<'a>) -> Result<(), AnswerError> {
     answer.is_strange = true;
     cursor.object(|cursor, name| {
         let variant = match &*name.decode() {
@@ -220,6 +237,7 @@ fn wrapped<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), 
         once(answer.revealed.is_empty(), cursor)?;
         answer.is_strange = false;
         let item = Item::read(cursor)?;
+        answer.is_final = variants == Variants::MembersAndFinal && variant == Variant::Status && item.is_final;
         reveal(answer, item.revealed(Some(variant))?, cursor.at())
     })
 }

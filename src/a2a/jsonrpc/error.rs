@@ -23,20 +23,44 @@ pub mod code {
     pub const EXTENSION_SUPPORT_REQUIRED: i64 = -32008;
     pub const VERSION_NOT_SUPPORTED: i64 = -32009;
 
+    /// The errors that 1.0 tells apart by a `reason` of A2A itself (A2A 1.0 §5.4).
+    const REASONS: [(i64, &str); 9] = [
+        (TASK_NOT_FOUND, "TASK_NOT_FOUND"),
+        (TASK_NOT_CANCELABLE, "TASK_NOT_CANCELABLE"),
+        (PUSH_NOTIFICATION_NOT_SUPPORTED, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+        (UNSUPPORTED_OPERATION, "UNSUPPORTED_OPERATION"),
+        (CONTENT_TYPE_NOT_SUPPORTED, "CONTENT_TYPE_NOT_SUPPORTED"),
+        (INVALID_AGENT_RESPONSE, "INVALID_AGENT_RESPONSE"),
+        (EXTENDED_AGENT_CARD_NOT_CONFIGURED, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
+        (EXTENSION_SUPPORT_REQUIRED, "EXTENSION_SUPPORT_REQUIRED"),
+        (VERSION_NOT_SUPPORTED, "VERSION_NOT_SUPPORTED"),
+    ];
+
+    /// Those of JSON-RPC, which only bindings without its codes have to name, in the words of the official servers.
+    const GENERAL: [(i64, &str); 5] = [
+        (INVALID_PARAMS, "INVALID_PARAMS"),
+        (INVALID_REQUEST, "INVALID_REQUEST"),
+        (METHOD_NOT_FOUND, "METHOD_NOT_FOUND"),
+        (INTERNAL_ERROR, "INTERNAL_ERROR"),
+        (PARSE_ERROR, "PARSE_ERROR"),
+    ];
+
     /// The `reason` by which 1.0 names an error of the protocol; the others have none.
     pub fn reason(code: i64) -> Option<&'static str> {
-        Some(match code {
-            TASK_NOT_FOUND => "TASK_NOT_FOUND",
-            TASK_NOT_CANCELABLE => "TASK_NOT_CANCELABLE",
-            PUSH_NOTIFICATION_NOT_SUPPORTED => "PUSH_NOTIFICATION_NOT_SUPPORTED",
-            UNSUPPORTED_OPERATION => "UNSUPPORTED_OPERATION",
-            CONTENT_TYPE_NOT_SUPPORTED => "CONTENT_TYPE_NOT_SUPPORTED",
-            INVALID_AGENT_RESPONSE => "INVALID_AGENT_RESPONSE",
-            EXTENDED_AGENT_CARD_NOT_CONFIGURED => "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
-            EXTENSION_SUPPORT_REQUIRED => "EXTENSION_SUPPORT_REQUIRED",
-            VERSION_NOT_SUPPORTED => "VERSION_NOT_SUPPORTED",
-            _ => return None,
-        })
+        let found = REASONS.iter().find(|(known, _)| *known == code);
+        found.map(|(_, reason)| *reason)
+    }
+
+    /// The `reason` where there is no code beside it, so that errors of JSON-RPC have one too.
+    pub fn any_reason(code: i64) -> Option<&'static str> {
+        let found = GENERAL.iter().find(|(known, _)| *known == code);
+        reason(code).or(found.map(|(_, reason)| *reason))
+    }
+
+    /// The code of a `reason`.
+    pub fn of_reason(reason: &str) -> Option<i64> {
+        let mut all = REASONS.iter().chain(&GENERAL);
+        all.find(|(_, known)| *known == reason).map(|(code, _)| *code)
     }
 }
 

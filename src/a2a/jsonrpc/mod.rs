@@ -12,11 +12,13 @@ mod request;
 mod tests;
 
 pub use answer::{Answer, AnswerError, AnswerErrorKind, MAX_REVEALED, read_answer};
+pub(super) use answer::{Variants, read_result};
 pub use error::{code, write_error};
 pub use methods::{Method, method, method_name};
+pub(super) use params::{Field, Params};
 pub use probe::{read_tenant, write_get};
-pub(super) use request::is_look_alike;
 pub use request::{MAX_REFERENCES, RequestError, RequestErrorKind, read_request};
+pub(super) use request::{Problem, is_look_alike, problem};
 
 use super::RpcId;
 use super::json::{Kind, Limits, Strict, Value};

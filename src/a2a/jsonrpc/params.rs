@@ -2,6 +2,7 @@
 //!
 //! Gathered before the method is known; `judge` then takes what the method asks for. Members of the same meaning in
 //! camelCase and snake_case share a field: ProtoJSON readers take both (A2A 1.0), and so do the Python models of 0.3.
+//! Bodies of the HTTP+JSON binding have the same members (`a2a::http_json`).
 
 use std::borrow::Cow;
 
@@ -9,15 +10,15 @@ use super::MAX_ID_BYTES;
 use super::methods::{Method, Place};
 use super::request::{MAX_REFERENCES, Problem, RequestErrorKind, is_look_alike, problem};
 use crate::a2a::json::{self, Kind, Name, Strict, Text, Value};
-use crate::a2a::{Call, ContextId, Generation, RpcId, TaskId};
+use crate::a2a::{Binding, Call, ContextId, Generation, RpcId, TaskId};
 
 /// Members of `params`, of `params.message` and of an inline push configuration. Both spellings of a member share one field.
 #[derive(Default)]
-pub(super) struct Params<'a> {
+pub(in crate::a2a) struct Params<'a> {
     /// Where `params` is, if it is no object.
     pub(super) bad: Option<usize>,
-    id: Field<'a>,
-    task: Field<'a>,
+    pub(in crate::a2a) id: Field<'a>,
+    pub(in crate::a2a) task: Field<'a>,
     context: Field<'a>,
     /// Where `params.message` is, if it is no object.
     bad_message: Option<usize>,
@@ -27,26 +28,17 @@ pub(super) struct Params<'a> {
     /// Of the push configuration in `params.configuration`. Agents of every SDK put the task of the message in its place, but
     /// one that did not would report somebody else's task to the caller's URL.
     push_task: Field<'a>,
-    look_alike: Option<usize>,
+    pub(in crate::a2a) look_alike: Option<usize>,
 }
 
 impl<'a> Params<'a> {
-    pub(super) fn member(&mut self, cursor: &mut Strict<'a>, name: Name<'a>) -> Result<(), json::Error> {
+    pub(in crate::a2a) fn member(&mut self, cursor: &mut Strict<'a>, name: Name<'a>) -> Result<(), json::Error> {
         let at = cursor.at();
         match &*name.decode() {
             b"id" => self.id.set(cursor.value()?, at),
             b"taskId" | b"task_id" => self.task.set(cursor.value()?, at),
             b"contextId" | b"context_id" => self.context.set(cursor.value()?, at),
-            b"message" => match cursor.kind() {
-                Kind::Object => {
-                    return cursor.object(|cursor, name| self.message_member(cursor, name));
-                }
-                Kind::Null => cursor.skip()?,
-                Kind::Array | Kind::Text | Kind::Number | Kind::Bool | Kind::Nothing => {
-                    self.bad_message = Some(at);
-                    cursor.skip()?;
-                }
-            },
+            b"message" => return self.message(cursor),
             b"configuration" => {
                 if cursor.kind() == Kind::Object {
                     return cursor.object(|cursor, name| self.configuration_member(cursor, name));
@@ -61,6 +53,18 @@ impl<'a> Params<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Reads the value of `message`.
+    pub(in crate::a2a) fn message(&mut self, cursor: &mut Strict<'a>) -> Result<(), json::Error> {
+        match cursor.kind() {
+            Kind::Object => cursor.object(|cursor, name| self.message_member(cursor, name)),
+            Kind::Null => cursor.skip(),
+            Kind::Array | Kind::Text | Kind::Number | Kind::Bool | Kind::Nothing => {
+                self.bad_message = Some(cursor.at());
+                cursor.skip()
+            }
+        }
     }
 
     fn message_member(&mut self, cursor: &mut Strict<'a>, name: Name<'a>) -> Result<(), json::Error> {
@@ -105,7 +109,7 @@ impl<'a> Params<'a> {
         Ok(())
     }
 
-    pub(super) fn judge(&self, method: &Method, id: RpcId, end: usize) -> Result<Call, Problem> {
+    pub(in crate::a2a) fn judge(&self, method: &Method, id: RpcId, end: usize) -> Result<Call, Problem> {
         if let Some(at) = self.bad {
             return problem(RequestErrorKind::InvalidParams, at);
         }
@@ -135,6 +139,7 @@ impl<'a> Params<'a> {
             references.extend(named.map(|(task, _)| TaskId::new(&task)));
         }
         Ok(Call {
+            binding: Binding::JsonRpc,
             generation: method.generation,
             operation: method.operation,
             id,
@@ -147,7 +152,7 @@ impl<'a> Params<'a> {
 
 /// A member that is an id, in one or two spellings.
 #[derive(Default)]
-struct Field<'a> {
+pub(in crate::a2a) struct Field<'a> {
     /// The value, and where it stands.
     value: Option<(Value<'a>, usize)>,
     conflict: Option<usize>,
@@ -155,7 +160,7 @@ struct Field<'a> {
 
 impl<'a> Field<'a> {
     /// A second call is the other spelling: the walk refuses repeated names.
-    fn set(&mut self, value: Value<'a>, at: usize) {
+    pub(in crate::a2a) fn set(&mut self, value: Value<'a>, at: usize) {
         match (self.value, value) {
             (None, _) => self.value = Some((value, at)),
             (Some((Value::Text(first), _)), Value::Text(second)) if first == second => {}
@@ -184,7 +189,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn text(&self) -> Result<Option<(Cow<'a, str>, usize)>, Problem> {
+    /// The value and where it stands; within its bounds.
+    pub(in crate::a2a) fn text(&self) -> Result<Option<(Cow<'a, str>, usize)>, Problem> {
         if let Some(at) = self.conflict {
             return problem(RequestErrorKind::ConflictingSpellings, at);
         }

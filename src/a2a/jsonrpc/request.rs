@@ -49,6 +49,10 @@ pub enum RequestErrorKind {
     ConflictingSpellings,
     /// In `params` or `params.message`, a name that differs from a known one only in case.
     LookAlikeParam,
+    /// Path, query and body of an HTTP+JSON request name different tasks, tenants or push configurations.
+    ConflictingPlaces,
+    /// A query parameter that is no list stands there twice.
+    RepeatedParam,
 }
 
 impl RequestErrorKind {
@@ -67,6 +71,8 @@ impl RequestErrorKind {
             Self::TooManyReferences => "too_many_references",
             Self::ConflictingSpellings => "conflicting_spellings",
             Self::LookAlikeParam => "look_alike_param",
+            Self::ConflictingPlaces => "conflicting_places",
+            Self::RepeatedParam => "repeated_param",
         }
     }
 
@@ -81,7 +87,9 @@ impl RequestErrorKind {
             | Self::IdTooLong
             | Self::TooManyReferences
             | Self::ConflictingSpellings
-            | Self::LookAlikeParam => code::INVALID_PARAMS,
+            | Self::LookAlikeParam
+            | Self::ConflictingPlaces
+            | Self::RepeatedParam => code::INVALID_PARAMS,
         }
     }
 
@@ -100,6 +108,8 @@ impl RequestErrorKind {
             Self::TooManyReferences => "the message refers to too many tasks",
             Self::ConflictingSpellings => "a parameter stands there in two spellings that differ",
             Self::LookAlikeParam => "a parameter name differs from a known one only in case",
+            Self::ConflictingPlaces => "path, query and body name different tasks, tenants or configurations",
+            Self::RepeatedParam => "a query parameter stands there twice",
         }
     }
 }
@@ -139,12 +149,12 @@ struct Walk {
     level: usize,
 }
 
-pub(super) struct Problem {
-    pub(super) kind: RequestErrorKind,
-    pub(super) at: usize,
+pub(in crate::a2a) struct Problem {
+    pub(in crate::a2a) kind: RequestErrorKind,
+    pub(in crate::a2a) at: usize,
 }
 
-pub(super) fn problem<T>(kind: RequestErrorKind, at: usize) -> Result<T, Problem> {
+pub(in crate::a2a) fn problem<T>(kind: RequestErrorKind, at: usize) -> Result<T, Problem> {
     Err(Problem { kind, at })
 }
 

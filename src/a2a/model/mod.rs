@@ -4,6 +4,7 @@
 //! and back. Bodies that need no translation never get here. Text and free-form JSON are borrowed from the body.
 //! Members that A2A 1.0 does not define are not kept (see `LOSSES.md`).
 
+pub mod fault;
 mod part;
 pub mod wire;
 

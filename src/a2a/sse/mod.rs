@@ -46,6 +46,11 @@ pub fn one_event(data: &[u8]) -> Bytes {
     [b"data: ", data, b"\n\n"].concat().into()
 }
 
+/// The event that is an error in the HTTP+JSON binding.
+pub fn one_error(data: &[u8]) -> Bytes {
+    [b"event: error\ndata: ", data, b"\n\n"].concat().into()
+}
+
 /// Finds the events of one stream.
 #[derive(Debug)]
 pub struct Scanner {

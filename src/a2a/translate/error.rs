@@ -3,47 +3,61 @@
 //! The codes that both define mean the same, and the texts are the agent's own. 1.0 tells errors apart by an ErrorInfo in
 //! `data`, which is made from the code; 0.3 leaves `data` free, so what stands there stays.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::Error;
 use crate::a2a::Generation;
 use crate::a2a::jsonrpc::code;
+use crate::a2a::model::Fault;
+use crate::a2a::model::fault::error_info;
 use crate::a2a::model::wire::{Json, Text, or_default};
 
 #[derive(Deserialize, Serialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 struct RpcError<'a> {
-    code: Json<'a>,
+    #[serde(default, deserialize_with = "code_or_internal")]
+    code: i64,
     #[serde(default, deserialize_with = "or_default")]
     message: Text<'a>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<Json<'a>>,
 }
 
-#[derive(Serialize)]
-struct ErrorInfo {
-    #[serde(rename = "@type")]
-    kind: &'static str,
-    reason: &'static str,
-    domain: &'static str,
+/// Reads an `error` of JSON-RPC.
+pub(super) fn read(error: &RawValue) -> Result<Fault<'_>, Error> {
+    let RpcError { code, message, data } = serde_json::from_str(error.get())?;
+    Ok(Fault {
+        code,
+        message,
+        details: data,
+    })
 }
 
-/// Writes an error of the other generation for a caller.
-pub(super) fn write(error: &RawValue, caller: Generation, out: &mut Vec<u8>) -> Result<(), Error> {
-    let mut error: RpcError<'_> = serde_json::from_str(error.get())?;
-    if caller == Generation::V1_0 {
-        // Free-form `data` has no place in a list of typed details.
-        error.data = error.code.get().parse().ok().and_then(code::reason).and_then(info);
+/// An error of one generation as another tells it.
+pub(super) fn told(fault: Fault<'_>, by: Generation, to: Generation) -> Fault<'_> {
+    if by == to || to != Generation::V1_0 {
+        return fault;
     }
+    Fault {
+        // Free-form `data` has no place in a list of typed details.
+        details: code::reason(fault.code).and_then(error_info),
+        ..fault
+    }
+}
+
+/// Writes an `error` of JSON-RPC.
+pub(super) fn write(fault: &Fault<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    let error = RpcError {
+        code: fault.code,
+        message: fault.message.clone(),
+        data: fault.details.clone(),
+    };
     Ok(serde_json::to_writer(out, &error)?)
 }
 
-fn info(reason: &'static str) -> Option<Json<'static>> {
-    let info = ErrorInfo {
-        kind: "type.googleapis.com/google.rpc.ErrorInfo",
-        reason,
-        domain: "a2a-protocol.org",
-    };
-    Json::owned(serde_json::to_string(&[info]).ok()?)
+/// What is no whole number says no more than that something went wrong.
+fn code_or_internal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let code = Json::deserialize(deserializer)?;
+    Ok(code.get().parse().unwrap_or(code::INTERNAL_ERROR))
 }

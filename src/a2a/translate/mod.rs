@@ -1,4 +1,5 @@
-//! Calls of one generation made to an agent of another: requests on their way there, answers and events on their way back.
+//! Calls of one dialect (a generation and a binding) made to an agent of another: requests on their way there, answers and
+//! events on their way back. Agents are spoken to in JSON-RPC.
 //!
 //! Each body is read into the canonical model and written from it in the other form, one at a time, so an event waits for
 //! nothing but itself. The id of the request, and the codes and texts of errors, stay as they are. What does not survive
@@ -8,26 +9,45 @@
 
 mod error;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub use super::v0_3::Error;
 
+use super::http_json::{self, Target};
 use super::model::wire::Text;
 use super::model::{self, Request, Response};
-use super::{Call, Generation, Operation, RpcId, jsonrpc, v0_3};
+use super::{Binding, Call, Dialect, Generation, Operation, RpcId, jsonrpc, sse, v0_3};
 
-/// The generations of a caller and of an agent that are not the same.
+/// The dialects of a caller and of an agent that are not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    pub caller: Generation,
-    pub agent: Generation,
+    pub caller: Dialect,
+    pub agent: Dialect,
     /// What the agent's own card wants to be told with every request (A2A 1.0 §4.4.6).
     pub tenant: Option<Arc<str>>,
+}
+
+/// A request as its caller wrote it.
+#[derive(Clone, Copy, Debug)]
+pub struct Original<'a> {
+    /// Of the HTTP+JSON binding.
+    pub target: Option<&'a Target>,
+    pub query: Option<&'a str>,
+    pub body: &'a [u8],
+}
+
+/// A whole answer in the caller's form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// `None` in a binding that says nothing by it.
+    pub status: Option<u16>,
+    pub body: Vec<u8>,
 }
 
 #[derive(Deserialize)]
@@ -45,22 +65,28 @@ struct AnswerBody<'a> {
 }
 
 impl Pair {
-    /// The body that the agent gets for a call and its body.
-    pub fn request(&self, call: &Call, body: &[u8]) -> Result<Vec<u8>, Error> {
-        let body: RequestBody<'_> = serde_json::from_slice(body)?;
-        let mut request = read_request(self.caller, call.operation, body.params)?;
-        if has_webhook(&request) {
-            return Err(Error::Push);
+    /// The body that the agent gets for a call.
+    pub fn request(&self, call: &Call, original: Original<'_>) -> Result<Vec<u8>, Error> {
+        let mut request = self.read(call, original)?;
+        if self.caller.generation != self.agent.generation {
+            if has_webhook(&request) {
+                return Err(Error::Push);
+            }
+            *request.tenant_mut() = self.tenant.as_deref().map(Text::from).unwrap_or_default();
         }
-        if let Some(tenant) = &self.tenant {
-            *request.tenant_mut() = Text::from(&**tenant);
-        }
-        let method = jsonrpc::method_name(self.agent, call.operation).ok_or(Error::Unsupported)?;
-        let mut out = Vec::with_capacity(256 + body.params.map_or(0, |params| params.get().len()));
+        self.write_request(call, request, 256 + original.body.len())
+    }
+
+    fn write_request(&self, call: &Call, request: Request<'_>, size: usize) -> Result<Vec<u8>, Error> {
+        let method = jsonrpc::method_name(self.agent.generation, call.operation).ok_or(Error::Unsupported)?;
+        let mut out = Vec::with_capacity(size);
         open(&mut out, &call.id);
         out.extend_from_slice(format!(r#","method":"{method}","params":"#).as_bytes());
         let before = out.len();
-        write_request(self.agent, request, &mut out)?;
+        match self.agent.generation {
+            Generation::V0_3 => v0_3::write_request(request, &mut out)?,
+            Generation::V1_0 => request.write(&mut out)?,
+        }
         if out.len() == before {
             out.extend_from_slice(b"{}");
         }
@@ -68,48 +94,150 @@ impl Pair {
         Ok(out)
     }
 
-    /// The body, or the data of one event, that the caller gets for what the agent answered.
-    pub fn answer(&self, operation: Operation, id: &RpcId, body: &[u8]) -> Result<Vec<u8>, Error> {
-        let read: AnswerBody<'_> = serde_json::from_slice(body)?;
-        let mut out = Vec::with_capacity(64 + body.len() + body.len() / 4);
-        open(&mut out, id);
-        match read.error.filter(|error| error.get() != "null") {
-            Some(failed) => {
-                out.extend_from_slice(br#","error":"#);
-                error::write(failed, self.caller, &mut out)?;
-            }
-            None => {
-                out.extend_from_slice(br#","result":"#);
-                let response = read_response(self.agent, operation, read.result)?;
-                write_response(self.caller, response, &mut out)?;
-            }
-        }
-        out.push(b'}');
-        Ok(out)
+    /// What the caller gets for what the agent answered.
+    pub fn answer(&self, operation: Operation, id: &RpcId, body: &[u8]) -> Result<Answer, Error> {
+        let read = self.read_answer(operation, body)?;
+        let mut body = Vec::with_capacity(64 + body.len() + body.len() / 4);
+        let status = self.write(id, read, &mut body)?;
+        Ok(Answer { status, body })
+    }
+
+    /// What the caller gets for the data of one event of the agent.
+    pub fn event(&self, operation: Operation, id: &RpcId, data: &[u8]) -> Result<Bytes, Error> {
+        let read = self.read_answer(operation, data)?;
+        // Readers of HTTP+JSON tell an error by the name of its event.
+        let named = self.caller.binding == Binding::HttpJson && read.is_err();
+        let mut out = Vec::with_capacity(64 + data.len() + data.len() / 4);
+        self.write(id, read, &mut out)?;
+        Ok(if named {
+            sse::one_error(&out)
+        } else {
+            sse::one_event(&out)
+        })
     }
 
     /// Agents of 0.3 may tell nothing of a task to whom subscribes to it until it changes; callers of 1.0 are promised how it
     /// stands first (A2A 1.0 §3.1.6).
     pub fn owes_task(&self, operation: Operation) -> bool {
-        operation == Operation::Subscribe && self.agent == Generation::V0_3 && self.caller == Generation::V1_0
+        let generations = (self.caller.generation, self.agent.generation);
+        operation == Operation::Subscribe && generations == (Generation::V1_0, Generation::V0_3)
     }
 
     /// The event that a task, as a get of the agent's generation answered it, makes of a stream. `None`: a task that has
     /// ended, of which there is nothing to subscribe to (A2A 1.0 §3.1.6).
-    pub fn task_event(&self, id: &RpcId, body: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let read: AnswerBody<'_> = serde_json::from_slice(body)?;
-        let Response::Task(task) = read_response(self.agent, Operation::Get, read.result)? else {
+    pub fn task_event(&self, id: &RpcId, body: &[u8]) -> Result<Option<Bytes>, Error> {
+        let Ok(Response::Task(task)) = self.read_answer(Operation::Get, body)? else {
             return Err(Error::Malformed);
         };
         if task.status.state.is_terminal() {
             return Ok(None);
         }
         let mut out = Vec::with_capacity(64 + body.len() + body.len() / 4);
-        open(&mut out, id);
+        let task = Response::Event(model::Event::Task(task));
+        self.write(id, Ok(task), &mut out)?;
+        Ok(Some(sse::one_event(&out)))
+    }
+
+    /// Push configurations of 1.0 come in pages, and callers of 0.3 know none: they are owed all of them at once.
+    pub fn owes_pages(&self, operation: Operation) -> bool {
+        let generations = (self.caller.generation, self.agent.generation);
+        operation == Operation::PushList && generations == (Generation::V0_3, Generation::V1_0)
+    }
+
+    /// The body that asks for the page after this one; `None` if it is the last.
+    pub fn next_page(&self, call: &Call, page: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let Ok(Response::Pushes(page)) = self.read_answer(call.operation, page)? else {
+            return Ok(None);
+        };
+        if page.next_page_token.is_empty() {
+            return Ok(None);
+        }
+        let task = call.task.as_ref().map_or("", |task| task.as_str());
+        let request = model::PushListRequest {
+            tenant: self.tenant.as_deref().map(Text::from).unwrap_or_default(),
+            task_id: Text::from(task),
+            page_size: None,
+            page_token: page.next_page_token,
+        };
+        self.write_request(call, Request::PushList(request), 256).map(Some)
+    }
+
+    /// One answer of the agent's generation, of all these pages.
+    pub fn join_pages(&self, call: &Call, pages: &[Bytes]) -> Result<Vec<u8>, Error> {
+        let mut joined = model::PushPage::default();
+        for page in pages {
+            let Ok(Response::Pushes(page)) = self.read_answer(call.operation, page)? else {
+                return Err(Error::Malformed);
+            };
+            joined.configs.extend(page.configs);
+        }
+        let mut out = Vec::with_capacity(pages.iter().map(Bytes::len).sum());
+        open(&mut out, &call.id);
         out.extend_from_slice(br#","result":"#);
-        write_response(self.caller, Response::Event(model::Event::Task(task)), &mut out)?;
+        Response::Pushes(joined).write(&mut out)?;
         out.push(b'}');
-        Ok(Some(out))
+        Ok(out)
+    }
+
+    fn read<'a>(&self, call: &Call, original: Original<'a>) -> Result<Request<'a>, Error> {
+        if let Some(target) = original.target {
+            return http_json::read_request(target, original.query, original.body);
+        }
+        let RequestBody { params } = serde_json::from_slice(original.body)?;
+        match self.caller.generation {
+            Generation::V0_3 => v0_3::read_request(call.operation, params),
+            Generation::V1_0 => Ok(Request::read(call.operation, params.map_or("{}", RawValue::get))?),
+        }
+    }
+
+    fn read_answer<'a>(
+        &self,
+        operation: Operation,
+        body: &'a [u8],
+    ) -> Result<Result<Response<'a>, model::Fault<'a>>, Error> {
+        let AnswerBody { result, error } = serde_json::from_slice(body)?;
+        if let Some(failed) = error.filter(|error| error.get() != "null") {
+            let fault = error::read(failed)?;
+            return Ok(Err(error::told(fault, self.agent.generation, self.caller.generation)));
+        }
+        Ok(Ok(match self.agent.generation {
+            Generation::V0_3 => v0_3::read_response(operation, result)?,
+            Generation::V1_0 => Response::read(operation, result.map_or("null", RawValue::get))?,
+        }))
+    }
+
+    /// Gives the status where the binding has one.
+    fn write(
+        &self,
+        id: &RpcId,
+        answer: Result<Response<'_>, model::Fault<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<u16>, Error> {
+        let generation = self.caller.generation;
+        match (self.caller.binding, answer) {
+            (Binding::HttpJson, Ok(response)) => {
+                http_json::write_response(generation, response, out)?;
+                Ok(Some(200))
+            }
+            (Binding::HttpJson, Err(fault)) => Ok(Some(http_json::write_fault(generation, &fault, out))),
+            (Binding::JsonRpc, Ok(response)) => {
+                open(out, id);
+                out.extend_from_slice(br#","result":"#);
+                match generation {
+                    Generation::V0_3 => v0_3::write_response(response, out)?,
+                    Generation::V1_0 => response.write(out)?,
+                }
+                out.push(b'}');
+                Ok(None)
+            }
+            (Binding::JsonRpc, Err(fault)) => {
+                open(out, id);
+                out.extend_from_slice(br#","error":"#);
+                error::write(&fault, out)?;
+                out.push(b'}');
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -133,39 +261,4 @@ fn has_webhook(request: &Request<'_>) -> bool {
 fn open(out: &mut Vec<u8>, id: &RpcId) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(&id.0);
-}
-
-fn read_request(generation: Generation, operation: Operation, params: Option<&RawValue>) -> Result<Request<'_>, Error> {
-    match generation {
-        Generation::V0_3 => v0_3::read_request(operation, params),
-        Generation::V1_0 => Ok(Request::read(operation, params.map_or("{}", RawValue::get))?),
-    }
-}
-
-fn write_request(generation: Generation, request: Request<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
-    match generation {
-        Generation::V0_3 => v0_3::write_request(request, out),
-        Generation::V1_0 => Ok(request.write(out)?),
-    }
-}
-
-fn read_response(
-    generation: Generation,
-    operation: Operation,
-    result: Option<&RawValue>,
-) -> Result<Response<'_>, Error> {
-    match generation {
-        Generation::V0_3 => v0_3::read_response(operation, result),
-        Generation::V1_0 => {
-            let result = result.map_or("null", RawValue::get);
-            Ok(Response::read(operation, result)?)
-        }
-    }
-}
-
-fn write_response(generation: Generation, response: Response<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
-    match generation {
-        Generation::V0_3 => v0_3::write_response(response, out),
-        Generation::V1_0 => Ok(response.write(out)?),
-    }
 }

@@ -212,7 +212,7 @@ fn wrap<'a>(data: Json<'a>, metadata: Option<Json<'a>>) -> Result<(Json<'a>, Opt
     if data.is_object() {
         return Ok((data, metadata));
     }
-    let wrapped = Json::owned(format!(r#"{{"value":{}}}"#, data.get())).ok_or(Error::Malformed)?;
+    let wrapped = wrap_object(data)?;
     let mut members: Members<'_> = match &metadata {
         Some(metadata) => serde_json::from_str(metadata.get())?,
         None => Members::new(),
@@ -220,6 +220,14 @@ fn wrap<'a>(data: Json<'a>, metadata: Option<Json<'a>>) -> Result<(Json<'a>, Opt
     let mark = Json::owned("true".to_owned()).ok_or(Error::Malformed)?;
     members.insert(Text::from(WRAPPED), mark);
     Ok((wrapped, write(&members)))
+}
+
+/// Data that are an object: themselves, or in one.
+pub(super) fn wrap_object(data: Json<'_>) -> Result<Json<'_>, Error> {
+    if data.is_object() {
+        return Ok(data);
+    }
+    Json::owned(format!(r#"{{"value":{}}}"#, data.get())).ok_or(Error::Malformed)
 }
 
 /// Undoes `wrap`; leaves alone what does not look like it.
@@ -255,7 +263,7 @@ fn write(members: &Members<'_>) -> Option<Json<'static>> {
 }
 
 /// ProtoJSON takes base64 in either alphabet, padded or not; readers of 0.3 know the standard one alone (RFC 4648 §4).
-fn standard(base64: Text<'_>) -> Text<'_> {
+pub(super) fn standard(base64: Text<'_>) -> Text<'_> {
     let text = base64.as_str();
     if text.len().is_multiple_of(4) && !text.contains(['-', '_']) {
         return base64;

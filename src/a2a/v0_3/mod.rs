@@ -1,11 +1,12 @@
 //! A2A 0.3 as its JSON-RPC binding writes it (and 0.2, which has the same members): types that turn into the canonical
-//! model and back.
+//! model and back. The form of its HTTP+JSON binding is another one (`rest`).
 //!
 //! Reading is as tolerant as the official servers' clients: `kind` may be missing where the members tell what it is.
 //! What a turn into the other generation cannot carry stands in `LOSSES.md`.
 
 mod message;
 mod push;
+pub(super) mod rest;
 mod task;
 
 use serde::{Deserialize, Serialize};

@@ -167,9 +167,7 @@ impl<'a> TryFrom<model::Event<'a>> for Event<'a> {
             model::Event::Task(task) => Self::Task(task.try_into()?),
             model::Event::Message(message) => Self::Message(message.try_into()?),
             model::Event::StatusUpdate(update) => {
-                // Streams of 1.0 end here too, and readers of 0.3 wait for an event that says so. At `auth-required` some
-                // agents go on.
-                let last = update.status.state.is_terminal() || update.status.state == TaskState::InputRequired;
+                let last = ends_a_stream(update.status.state);
                 Self::Status(StatusUpdate {
                     kind: Text::from("status-update"),
                     task_id: update.task_id,
@@ -301,9 +299,14 @@ impl<'a> TryFrom<model::Artifact<'a>> for Artifact<'a> {
     }
 }
 
+/// Streams of 1.0 end here too, and readers of 0.3 wait for an event that says so. At `auth-required` some agents go on.
+pub(super) fn ends_a_stream(state: TaskState) -> bool {
+    state.is_terminal() || state == TaskState::InputRequired
+}
+
 /// RFC 3339 in UTC, as ProtoJSON wants it; a text without an offset is taken for UTC. Nothing, if it is no time: the readers
 /// of 1.0 would refuse the whole task.
-fn utc(timestamp: Text<'_>) -> Text<'_> {
+pub(super) fn utc(timestamp: Text<'_>) -> Text<'_> {
     let text = timestamp.as_str();
     if text.is_empty() {
         return timestamp;

@@ -33,8 +33,8 @@ pub struct RawAgent {
     pub policy: RawPolicy,
     /// Passes the caller's own credential on to the agent. Off, because an agent could use it elsewhere in the caller's name.
     pub forward_credentials: bool,
-    /// Serves callers of the A2A generations that the agent does not speak too, by translating their calls. On by default: a
-    /// caller can hardly choose what its library speaks, and what cannot be carried over is refused rather than lost.
+    /// Serves callers of the A2A generations and bindings that the agent does not speak too, by translating their calls. On by
+    /// default: a caller can hardly choose what its library speaks, and what cannot be carried is refused or documented.
     pub translate: Option<bool>,
     /// Largest request body for this agent; `limits.body_bytes` by default. Raise it for agents that take files inline.
     pub body_bytes: Option<Size>,

@@ -10,6 +10,7 @@ const LINE: &str = r#"Berth 14 is free from 06:30. Café \"Anker\" opens – tid
 const PART: usize = 1024;
 
 const OPEN: &str = r#"{"text":""#;
+const OLD_OPEN: &str = r#"{"kind":"text","text":""#;
 const CLOSE: &str = r#""}"#;
 
 /// The smallest filling: one part without text.
@@ -25,21 +26,26 @@ pub const STAMP: &str = "sent-ns=";
 /// The text parts (without the array's brackets) that fill exactly `size` bytes, but at least `MIN_PARTS`.
 #[must_use]
 pub fn parts(size: usize) -> String {
+    parts_in(OPEN, size)
+}
+
+fn parts_in(open: &str, size: usize) -> String {
+    let least = open.len() + CLOSE.len();
     let mut out = String::with_capacity(size);
-    let mut left = size.max(MIN_PARTS);
-    // A further part needs its comma and at least `MIN_PARTS`.
-    while left > PART + 1 + MIN_PARTS {
-        part(&mut out, PART);
+    let mut left = size.max(least);
+    // A further part needs its comma and at least `least`.
+    while left > PART + 1 + least {
+        part(&mut out, open, PART);
         out.push(',');
         left -= PART + 1;
     }
-    part(&mut out, left);
+    part(&mut out, open, left);
     out
 }
 
-fn part(out: &mut String, size: usize) {
-    out.push_str(OPEN);
-    let mut left = size - MIN_PARTS;
+fn part(out: &mut String, open: &str, size: usize) {
+    out.push_str(open);
+    let mut left = size - open.len() - CLOSE.len();
     while left >= LINE.len() {
         out.push_str(LINE);
         left -= LINE.len();
@@ -84,6 +90,8 @@ pub struct Target {
     pub authority: String,
     pub path: String,
     pub api_key: Option<String>,
+    /// The calls are those of A2A 0.3 instead of 1.0.
+    pub old: bool,
 }
 
 /// The wanted behaviour of a stream, read by `agent` in the message's metadata.
@@ -128,20 +136,30 @@ impl Plan {
 /// `SendMessage` with a body of exactly `size` bytes, or the smallest possible.
 #[must_use]
 pub fn send_message(target: &Target, size: usize) -> Request {
+    let zeros = "0".repeat(DIGITS);
+    let (method, message, open) = if target.old {
+        ("message/send", r#""kind":"message","role":"user""#, OLD_OPEN)
+    } else {
+        ("SendMessage", r#""role":"ROLE_USER""#, OPEN)
+    };
     let front = format!(
-        r#"{{"jsonrpc":"2.0","id":"{ID}{zeros}","method":"SendMessage","params":{{"message":{{"messageId":"{ID}{zeros}","role":"ROLE_USER","parts":["#,
-        zeros = "0".repeat(DIGITS),
+        r#"{{"jsonrpc":"2.0","id":"{ID}{zeros}","method":"{method}","params":{{"message":{{"messageId":"{ID}{zeros}",{message},"parts":["#,
     );
     let back = r#"]},"configuration":{}}}"#;
-    let filling = parts(size.saturating_sub(front.len() + back.len()));
+    let filling = parts_in(open, size.saturating_sub(front.len() + back.len()));
     request(target, "application/json", &[&front, &filling, back])
 }
 
 /// `SendStreamingMessage` that asks the agent for `plan`.
 #[must_use]
 pub fn send_streaming_message(target: &Target, plan: Plan) -> Request {
+    let (method, message, open) = if target.old {
+        ("message/stream", r#""kind":"message","role":"user""#, OLD_OPEN)
+    } else {
+        ("SendStreamingMessage", r#""role":"ROLE_USER""#, OPEN)
+    };
     let body = format!(
-        r#"{{"jsonrpc":"2.0","id":"{ID}{zeros}","method":"SendStreamingMessage","params":{{"metadata":{{"bench":"{plan}"}},"message":{{"messageId":"{ID}{zeros}","role":"ROLE_USER","parts":[{{"text":"manifest of the night ship"}}]}}}}}}"#,
+        r#"{{"jsonrpc":"2.0","id":"{ID}{zeros}","method":"{method}","params":{{"metadata":{{"bench":"{plan}"}},"message":{{"messageId":"{ID}{zeros}",{message},"parts":[{open}manifest of the night ship{CLOSE}]}}}}}}"#,
         zeros = "0".repeat(DIGITS),
         plan = plan.to_text(),
     );
@@ -165,9 +183,10 @@ fn request(target: &Target, accept: &str, body: &[&str]) -> Request {
         .api_key
         .as_ref()
         .map_or_else(String::new, |key| format!("X-API-Key: {key}\r\n"));
+    let version = if target.old { "" } else { "A2A-Version: 1.0\r\n" };
     let mut text = format!(
         "POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\nAccept: {accept}\r\n\
-         A2A-Version: 1.0\r\n{key}Content-Length: {length}\r\n\r\n"
+         {version}{key}Content-Length: {length}\r\n\r\n"
     );
     for part in body {
         text.push_str(part);

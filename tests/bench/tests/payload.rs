@@ -10,6 +10,7 @@ fn target() -> Target {
         authority: "127.0.0.1:1".to_owned(),
         path: "/agents/bench".to_owned(),
         api_key: Some("secret".to_owned()),
+        old: false,
     }
 }
 
@@ -24,9 +25,12 @@ fn body(request: &payload::Request) -> (String, Value) {
 
 #[test]
 fn a_message_has_exactly_the_size_asked_for() {
-    for size in (512..4096).chain([65_536]) {
-        let (text, _) = body(&payload::send_message(&target(), size));
-        assert_eq!(text.len(), size);
+    for old in [false, true] {
+        let target = Target { old, ..target() };
+        for size in (512..4096).chain([65_536]) {
+            let (text, _) = body(&payload::send_message(&target, size));
+            assert_eq!(text.len(), size);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod affinity;
 mod balance;
 mod card;
+mod http_json;
 mod list;
 mod list_owners;
 mod list_tokens;

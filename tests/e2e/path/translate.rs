@@ -130,9 +130,21 @@ async fn the_card_offers_what_is_translated() {
             "{card}"
         );
         let interfaces = card["supportedInterfaces"].as_array().expect("interfaces");
-        let versions: Vec<_> = interfaces.iter().map(|it| &it["protocolVersion"]).collect();
-        assert_eq!(versions, ["1.0", "0.3"]);
+        let offered: Vec<_> = (interfaces.iter())
+            .map(|it| [&it["protocolBinding"], &it["protocolVersion"]].map(|text| text.as_str().unwrap()))
+            .collect();
+        let expected = [
+            ["JSONRPC", "1.0"],
+            ["JSONRPC", "0.3"],
+            ["HTTP+JSON", "1.0"],
+            ["HTTP+JSON", "0.3"],
+        ];
+        assert_eq!(offered, expected);
         assert!(interfaces.iter().all(|it| it["url"] == card["url"]), "{card}");
+        let transports: Vec<_> = (card["additionalInterfaces"].as_array().expect("interfaces").iter())
+            .map(|it| it["transport"].as_str().unwrap())
+            .collect();
+        assert_eq!(transports, ["JSONRPC", "HTTP+JSON"]);
     }
 }
 
@@ -465,4 +477,40 @@ async fn extended_cards_are_published_to_every_generation() {
     assert_eq!(card["preferredTransport"], "JSONRPC", "{card}");
     assert_eq!(agent.received()[0].json()["method"], "GetExtendedAgentCard");
     assert!(!card.to_string().contains("agent.internal"), "{card}");
+}
+
+/// An agent of 1.0 with this many webhooks for a task, each on a page of its own.
+async fn paging(pages: usize) -> Agent {
+    Agent::start(move |request| {
+        let page: usize = request.json()["params"]["pageToken"]
+            .as_str()
+            .map_or(0, |token| token.parse().unwrap());
+        let next = if page + 1 < pages {
+            (page + 1).to_string()
+        } else {
+            String::new()
+        };
+        let config = json!({"taskId": "t1", "id": format!("p{page}"), "url": "https://hook.example"});
+        Reply::Json(answer(request, &json!({"configs": [config], "nextPageToken": next})))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_old_caller_gets_all_pages_at_once() {
+    let list = old("tasks/pushNotificationConfig/list", &json!({"id": "t1"}));
+    for pages in [1, 3, 100] {
+        let agent = paging(pages).await;
+        let gateway = Gateway::of(&[agent.address], "policy: { task_owner: none }", "").await;
+        let got = ask(&gateway, &[], &list).await.json();
+        let ids: Vec<_> = (got["result"].as_array().expect("a list").iter())
+            .map(|it| it["pushNotificationConfig"]["id"].as_str().unwrap().to_owned())
+            .collect();
+        let expected: Vec<_> = (0..pages).map(|page| format!("p{page}")).collect();
+        assert_eq!((ids, agent.received().len()), (expected, pages));
+    }
+    let agent = paging(101).await;
+    let gateway = Gateway::of(&[agent.address], "policy: { task_owner: none }", "").await;
+    let got = ask(&gateway, &[], &list).await;
+    assert_eq!((got.status, agent.received().len()), (502, 100));
 }

@@ -73,6 +73,7 @@ fn publication() -> Publication {
     Publication {
         public_url: PUBLIC.to_owned(),
         served: Generation::ALL.to_vec(),
+        bindings: vec![Binding::JsonRpc],
         enforced: security(&[
             &[("bearer", &[])],
             &[("key", &[]), ("mtls", &[])],

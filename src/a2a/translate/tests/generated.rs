@@ -8,14 +8,14 @@ use serde_json::Map;
 use super::*;
 
 /// The same thing in 0.3 and in 1.0.
-type Both = (Value, Value);
+pub(in crate::a2a) type Both = (Value, Value);
 
-fn text() -> impl Strategy<Value = String> {
+pub(in crate::a2a) fn text() -> impl Strategy<Value = String> {
     prop_oneof![".{1,8}", "[\"\\\\\u{7f}\u{0}\n\u{1F600}é/]{1,6}"]
 }
 
 /// Free-form JSON, with numbers that a float does not hold.
-fn free() -> impl Strategy<Value = Value> {
+pub(in crate::a2a) fn free() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -34,12 +34,12 @@ fn object_of(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Value
     vec((text(), value), 0..4).prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-fn object() -> impl Strategy<Value = Value> {
+pub(in crate::a2a) fn object() -> impl Strategy<Value = Value> {
     object_of(free())
 }
 
 /// Adds what there is under one name to both.
-fn put(both: &mut Both, name: &str, value: Option<impl Into<Value>>) {
+pub(in crate::a2a) fn put(both: &mut Both, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         let value = value.into();
         both.0[name] = value.clone();
@@ -47,7 +47,7 @@ fn put(both: &mut Both, name: &str, value: Option<impl Into<Value>>) {
     }
 }
 
-fn put_all(both: &mut Both, name: &str, all: Vec<Both>) {
+pub(in crate::a2a) fn put_all(both: &mut Both, name: &str, all: Vec<Both>) {
     let (old, new): (Vec<_>, Vec<_>) = all.into_iter().unzip();
     both.0[name] = old.into();
     both.1[name] = new.into();
@@ -123,6 +123,14 @@ fn message() -> impl Strategy<Value = Both> {
     )
 }
 
+/// RFC 3339 in UTC.
+pub(in crate::a2a) fn time() -> impl Strategy<Value = String> {
+    (0_i64..4_000_000_000, 0_u64..1_000_000_000).prop_map(|(seconds, nanos)| {
+        let fraction = nanos * 1_000_000_000;
+        crate::a2a::listing::Stamp { seconds, fraction }.to_string()
+    })
+}
+
 fn status() -> impl Strategy<Value = Both> {
     let states = [
         TaskState::Submitted,
@@ -134,14 +142,10 @@ fn status() -> impl Strategy<Value = Both> {
         TaskState::Canceled,
         TaskState::Rejected,
     ];
-    let time = (0_i64..4_000_000_000, 0_u64..1_000_000_000).prop_map(|(seconds, nanos)| {
-        let fraction = nanos * 1_000_000_000;
-        crate::a2a::listing::Stamp { seconds, fraction }.to_string()
-    });
     (
         proptest::sample::select(states.to_vec()),
         option::of(message()),
-        option::of(time),
+        option::of(time()),
     )
         .prop_map(|(state, message, time)| {
             let mut both = (json!({"state": state.name(V0_3)}), json!({"state": state.name(V1_0)}));
@@ -272,7 +276,7 @@ proptest! {
         for body in &all {
             for caller in Generation::ALL {
                 for operation in Operation::ALL {
-                    let _read = pair(caller).request(&call(caller, operation), body);
+                    let _read = pair(caller).request(&call(caller, operation), written(body));
                     let _read = pair(caller).answer(operation, &id, body);
                 }
                 let _read = pair(caller).task_event(&id, body);

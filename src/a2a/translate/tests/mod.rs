@@ -1,6 +1,6 @@
 //! Calls, answers, events and errors between 0.3 and 1.0, member by member.
 
-mod generated;
+pub(in crate::a2a) mod generated;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,16 +9,32 @@ use super::*;
 use crate::a2a::Generation::{V0_3, V1_0};
 use crate::a2a::TaskState;
 
+fn rpc(generation: Generation) -> Dialect {
+    Dialect {
+        generation,
+        binding: Binding::JsonRpc,
+    }
+}
+
 fn pair(caller: Generation) -> Pair {
     Pair {
-        caller,
-        agent: if caller == V0_3 { V1_0 } else { V0_3 },
+        caller: rpc(caller),
+        agent: rpc(if caller == V0_3 { V1_0 } else { V0_3 }),
         tenant: None,
+    }
+}
+
+fn written(body: &[u8]) -> Original<'_> {
+    Original {
+        target: None,
+        query: None,
+        body,
     }
 }
 
 fn call(generation: Generation, operation: Operation) -> Call {
     Call {
+        binding: Binding::JsonRpc,
         generation,
         operation,
         id: RpcId(Bytes::from_static(b"\"r-1\"")),
@@ -32,13 +48,13 @@ fn call(generation: Generation, operation: Operation) -> Call {
 fn params(caller: Generation, operation: Operation, params: &Value) -> Result<Value, Error> {
     let method = jsonrpc::method_name(caller, operation).unwrap();
     let body = json!({ "jsonrpc": "2.0", "id": "r-1", "method": method, "params": params }).to_string();
-    let out = pair(caller).request(&call(caller, operation), body.as_bytes())?;
+    let out = pair(caller).request(&call(caller, operation), written(body.as_bytes()))?;
     let out: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(out["jsonrpc"], "2.0");
     assert_eq!(out["id"], "r-1");
     assert_eq!(
         out["method"],
-        jsonrpc::method_name(pair(caller).agent, operation).unwrap()
+        jsonrpc::method_name(pair(caller).agent.generation, operation).unwrap()
     );
     Ok(out["params"].clone())
 }
@@ -48,7 +64,8 @@ fn result(caller: Generation, operation: Operation, result: &Value) -> Result<Va
     let body = json!({ "result": result, "id": "r-1", "jsonrpc": "2.0" }).to_string();
     let id = RpcId(Bytes::from_static(b"\"r-1\""));
     let out = pair(caller).answer(operation, &id, body.as_bytes())?;
-    let out: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(out.status, None);
+    let out: Value = serde_json::from_slice(&out.body).unwrap();
     assert_eq!(out["id"], "r-1");
     Ok(out["result"].clone())
 }
@@ -348,7 +365,7 @@ fn push_configurations_come_both_ways() {
     // Some agents leave the result out.
     let id = RpcId(Bytes::from_static(b"1"));
     let deleted = pair(V1_0).answer(Operation::PushDelete, &id, br#"{"jsonrpc":"2.0","id":1}"#);
-    assert_eq!(deleted.unwrap(), br#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+    assert_eq!(deleted.unwrap().body, br#"{"jsonrpc":"2.0","id":1,"result":null}"#);
 }
 
 #[test]
@@ -371,7 +388,7 @@ fn webhooks_are_refused_wherever_they_stand() {
 #[test]
 fn what_the_other_generation_lacks_is_unsupported() {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} }).to_string();
-    let refused = pair(V1_0).request(&call(V1_0, Operation::List), list.as_bytes());
+    let refused = pair(V1_0).request(&call(V1_0, Operation::List), written(list.as_bytes()));
     assert_eq!(refused, Err(Error::Unsupported));
 }
 
@@ -382,7 +399,9 @@ fn the_agents_tenant_is_told() {
         ..pair(V0_3)
     };
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t1"} }).to_string();
-    let out = pair.request(&call(V0_3, Operation::Get), body.as_bytes()).unwrap();
+    let out = pair
+        .request(&call(V0_3, Operation::Get), written(body.as_bytes()))
+        .unwrap();
     let out: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(out["params"], json!({"tenant": "north", "id": "t1"}));
 }
@@ -393,7 +412,7 @@ fn errors_keep_their_code_and_text() {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "error": error }).to_string();
         let id = RpcId(Bytes::from_static(b"1"));
         let out = pair(caller).answer(Operation::Get, &id, body.as_bytes()).unwrap();
-        let out: Value = serde_json::from_slice(&out).unwrap();
+        let out: Value = serde_json::from_slice(&out.body).unwrap();
         assert!(out.get("result").is_none());
         out["error"].clone()
     };
@@ -435,7 +454,9 @@ fn a_task_makes_the_first_event_unless_it_has_ended() {
         .to_string();
         pair.task_event(&id, body.as_bytes())
     };
-    let first: Value = serde_json::from_slice(&event("working").unwrap().unwrap()).unwrap();
+    let first = event("working").unwrap().unwrap();
+    let data = first.strip_prefix(b"data: ").unwrap();
+    let first: Value = serde_json::from_slice(data).unwrap();
     let task = json!({"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}});
     assert_eq!(first, json!({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}));
     for ended in ["completed", "failed", "canceled", "rejected"] {

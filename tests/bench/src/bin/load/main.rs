@@ -11,6 +11,8 @@
 //! - `events`: streams with events at a rate, to their clean end.
 //! - `streams`: opens many silent streams and holds them.
 //!
+//! With `--old` the calls are those of A2A 0.3, which the agent does not know: a gateway has to translate them.
+//!
 //! Every answer is checked: status 200, the call's own id, a result. One that fails counts as an error and never as a
 //! fast call. With `--step` the program says when it is ready (warmed up, or all streams open) and goes on when a line
 //! comes in, so that whoever started it can look at the proxy between the two.
@@ -26,7 +28,7 @@ use std::net::SocketAddrV4;
 use a2a_gateway_bench::args::Args;
 use a2a_gateway_bench::payload::{Plan, Target};
 
-const SWITCHES: [&str; 3] = ["churn", "follow", "step"];
+const SWITCHES: [&str; 4] = ["churn", "follow", "step", "old"];
 const OPTIONS: [&str; 17] = [
     "target",
     "other",
@@ -68,6 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             authority: args.text("host").map_or_else(|| address.to_string(), str::to_owned),
             path: args.text("path").unwrap_or("/").to_owned(),
             api_key: args.text("api-key").map(str::to_owned),
+            old: args.has("old"),
         },
         sources: args.or("sources", 0)?,
         connections: args.or("connections", 64)?,

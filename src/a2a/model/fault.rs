@@ -1,0 +1,52 @@
+//! Details of errors: in 1.0 a list of objects that each say their type (A2A 1.0 §9.5, §11.6), of which an `ErrorInfo`
+//! tells by its `reason` which error it is.
+
+use serde::{Deserialize, Serialize};
+
+use super::wire::{Json, Text};
+
+/// The type of an `ErrorInfo`; any prefix of it names the same.
+const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
+const ERROR_INFO_NAME: &str = "google.rpc.ErrorInfo";
+
+#[derive(Serialize)]
+struct ErrorInfo {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    reason: &'static str,
+    domain: &'static str,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct Detail<'a> {
+    #[serde(rename = "@type")]
+    kind: Text<'a>,
+    #[serde(default)]
+    reason: Option<Text<'a>>,
+}
+
+/// The details of an error of A2A.
+pub fn error_info(reason: &'static str) -> Option<Json<'static>> {
+    let info = ErrorInfo {
+        kind: ERROR_INFO,
+        reason,
+        domain: "a2a-protocol.org",
+    };
+    Json::owned(serde_json::to_string(&[info]).ok()?)
+}
+
+/// The details are such a list, which 1.0 asks for, and no free form of 0.3.
+pub fn is_typed(details: &Json<'_>) -> bool {
+    serde_json::from_str::<Vec<Detail<'_>>>(details.get()).is_ok()
+}
+
+/// The `reason` that a list of details gives.
+pub fn reason<'a>(details: &'a Json<'_>) -> Option<Text<'a>> {
+    let details: Vec<Detail<'a>> = serde_json::from_str(details.get()).ok()?;
+    let mut infos = details.into_iter().filter(|detail| {
+        let name = detail.kind.as_str().rsplit('/').next();
+        name == Some(ERROR_INFO_NAME)
+    });
+    infos.find_map(|info| info.reason)
+}
