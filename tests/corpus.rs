@@ -11,9 +11,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use a2a_gateway::a2a::json::{ErrorKind, Limits};
-use a2a_gateway::a2a::jsonrpc::{Answer, RequestErrorKind as Refused, method_name, read_answer, read_request};
+use a2a_gateway::a2a::jsonrpc::{Answer, RequestErrorKind as Refused, code, method_name, read_answer, read_request};
 use a2a_gateway::a2a::sse::{Content, Event, Name, Scanner};
-use a2a_gateway::a2a::{Generation, Operation, RpcId, TaskState};
+use a2a_gateway::a2a::{Generation, Operation, RpcId, TaskState, http_json};
 use bytes::Bytes;
 use serde_json::Value as Json;
 
@@ -62,20 +62,24 @@ struct Exchange {
 
 impl Exchange {
     fn all() -> Vec<Self> {
+        let mut all = Self::over("jsonrpc");
+        // A GET, so nothing that is read here.
+        all.retain(|exchange| exchange.name != "0.3/jsonrpc/error-get-on-rpc-url");
+        assert!(all.len() > 200, "only {} exchanges", all.len());
+        all
+    }
+
+    fn over(binding: &str) -> Vec<Self> {
         let lines = fs::read_to_string(folder().join("expected-ids.jsonl")).unwrap();
-        let all: Vec<_> = lines
+        lines
             .lines()
             .map(|line| serde_json::from_str::<Json>(line).unwrap())
-            .filter(|expected| expected["binding"] == "jsonrpc")
-            // A GET, so nothing that is read here.
-            .filter(|expected| expected["exchange"] != "0.3/jsonrpc/error-get-on-rpc-url")
+            .filter(|expected| expected["binding"] == binding)
             .map(|expected| Self {
                 name: text(&expected["exchange"]).unwrap(),
                 expected,
             })
-            .collect();
-        assert!(all.len() > 200, "only {} exchanges", all.len());
-        all
+            .collect()
     }
 
     fn body(&self, suffix: &str) -> Option<Vec<u8>> {
@@ -184,6 +188,11 @@ fn answers_and_events_reveal_what_they_were_recorded_to_reveal() {
 }
 
 fn check(name: &str, answer: &Answer<'_>, expected: &Json) {
+    assert_eq!(answer.error, expected["code"].as_i64(), "{name}");
+    check_revealed(name, answer, expected);
+}
+
+fn check_revealed(name: &str, answer: &Answer<'_>, expected: &Json) {
     let ids = |json: &Json| (text(&json["task"]), text(&json["context"]));
     let revealed: Vec<_> = answer
         .revealed
@@ -193,7 +202,6 @@ fn check(name: &str, answer: &Answer<'_>, expected: &Json) {
             (task, one.context.as_ref().map(|id| id.to_string()))
         })
         .collect();
-    assert_eq!(answer.error, expected["code"].as_i64(), "{name}");
     assert_eq!(answer.is_final, expected["final"] == true, "{name}");
     let variant = expected["variant"].as_str().unwrap();
     match variant {
@@ -229,9 +237,240 @@ fn state_of(wire: &str) -> TaskState {
         "auth-required" => TaskState::AuthRequired,
         "completed" => TaskState::Completed,
         "failed" => TaskState::Failed,
-        "canceled" => TaskState::Canceled,
+        "canceled" | "cancelled" => TaskState::Canceled,
         "rejected" => TaskState::Rejected,
         other => panic!("state {other}"),
+    }
+}
+
+/// Exchanges over HTTP+JSON, by their path in the corpus.
+struct Rest {
+    exchange: Exchange,
+    method: String,
+    /// Below the mount.
+    path: String,
+    query: Option<String>,
+    status: u16,
+}
+
+impl Rest {
+    fn all() -> Vec<Self> {
+        let all: Vec<_> = Exchange::over("http-json").into_iter().map(Self::of).collect();
+        assert!(all.len() > 150, "only {} exchanges", all.len());
+        all
+    }
+
+    fn of(exchange: Exchange) -> Self {
+        let meta: Json = serde_json::from_slice(&exchange.body("meta.json").unwrap()).unwrap();
+        let target = meta["request"]["target"].as_str().unwrap();
+        let (path, query) = target
+            .split_once('?')
+            .map_or((target, None), |(path, query)| (path, Some(query)));
+        // The agents stand under mounts of one segment.
+        let (_, below) = path.trim_start_matches('/').split_once('/').unwrap();
+        Self {
+            method: text(&meta["request"]["method"]).unwrap(),
+            path: format!("/{below}"),
+            query: query.map(str::to_owned),
+            status: meta["response"]["status"].as_u64().unwrap().try_into().unwrap(),
+            exchange,
+        }
+    }
+
+    fn target(&self) -> Result<http_json::Target, http_json::TargetError> {
+        // Each agent of 1.0 was asked in its own generation alone; one that serves both was asked in 0.3.
+        let served: &[Generation] = if self.exchange.name.starts_with("1.0/") {
+            &[Generation::V1_0]
+        } else {
+            &Generation::ALL
+        };
+        http_json::read_target(&self.method, &self.path, served)
+    }
+
+    fn request(&self) -> Bytes {
+        self.exchange.body("req.json").unwrap_or_default().into()
+    }
+
+    /// The data of its events, or its one body; nothing where a stream broke off before one.
+    fn answers(&self) -> Vec<Vec<u8>> {
+        match self.exchange.body("res.sse") {
+            Some(stream) => events_of(&[&stream]).into_iter().map(|(_, data)| data).collect(),
+            None => Vec::from_iter(self.exchange.body("res.json")),
+        }
+    }
+}
+
+#[test]
+fn rest_requests_name_what_they_were_recorded_to_name() {
+    for rest in Rest::all() {
+        let (name, expected) = (&rest.exchange.name, &rest.exchange.expected["request"]);
+        let target = match rest.target() {
+            Ok(target) => target,
+            Err(error) => {
+                assert_eq!(
+                    (expected, error),
+                    (&Json::from("refuse"), http_json::TargetError::Unknown),
+                    "{name}"
+                );
+                continue;
+            }
+        };
+        assert_eq!(
+            Some((target.generation, target.operation)),
+            rest.exchange.call(),
+            "{name}"
+        );
+        assert_eq!(target.tenant.as_deref(), expected["tenant"].as_str(), "{name}");
+        if target.operation != Operation::PushCreate {
+            assert_eq!(target.config.as_deref(), expected["config"].as_str(), "{name}");
+        }
+        let body = rest.request();
+        let call = http_json::read_call(&target, rest.query.as_deref(), &body, Limits::default());
+        if name.ends_with("/error-parse") {
+            let kind = call.map_err(|error| error.kind);
+            assert_eq!(kind, Err(Refused::Json(ErrorKind::Syntax)), "{name}");
+            continue;
+        }
+        let call = call.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(Some((call.generation, call.operation)), rest.exchange.call(), "{name}");
+        assert_eq!(call.task.map(|id| id.to_string()), text(&expected["task"]), "{name}");
+        assert_eq!(
+            call.context.map(|id| id.to_string()),
+            text(&expected["context"]),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn rest_requests_survive_the_model() {
+    let mut count = 0;
+    for rest in Rest::all() {
+        let name = &rest.exchange.name;
+        let Ok(target) = rest.target() else { continue };
+        let body = rest.request();
+        let request = match http_json::read_request(&target, rest.query.as_deref(), &body) {
+            Ok(request) => request,
+            // What no agent took either, and the lists of 0.3.
+            Err(_) if name.contains("/error-") || name.ends_with("/list-tasks") => continue,
+            Err(error) => panic!("{name}: {error:?}"),
+        };
+        let written = http_json::write_request(target.generation, request.clone()).unwrap();
+        let again = http_json::read_target(written.verb.as_str(), &written.path, &[target.generation]).unwrap();
+        assert_eq!(again, target, "{name}");
+        let read = http_json::read_request(&again, written.query.as_deref(), &written.body);
+        assert_eq!(read, Ok(request), "{name}");
+        count += 1;
+    }
+    assert!(count > 150, "only {count} requests");
+}
+
+#[test]
+fn rest_answers_and_events_reveal_what_they_were_recorded_to_reveal() {
+    let mut streams = 0;
+    for rest in Rest::all() {
+        let name = &rest.exchange.name;
+        let Some((generation, operation)) = rest.exchange.call() else {
+            continue;
+        };
+        let expected = rest.exchange.expected["events"].as_array().unwrap();
+        streams += usize::from(rest.exchange.body("res.sse").is_some());
+        // A broken body, an empty one, or a text is no answer.
+        let answers = rest.answers();
+        assert_eq!(answers.len(), expected.len(), "{name}");
+        let is_error = rest.status >= 400;
+        for (body, expected) in answers.iter().zip(expected) {
+            let answer = http_json::read_answer(body, is_error, generation, operation, Limits::default())
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!answer.is_strange, "{name}");
+            assert_eq!(answer.error.is_some(), expected["variant"] == "error", "{name}");
+            if is_error {
+                let told = expected["reason"].as_str().and_then(code::of_reason);
+                assert!(told.is_none() || told == answer.error, "{name}: {answer:?}");
+                assert_eq!(
+                    http_json::read_fault(rest.status, body).code,
+                    fault_of(name, told),
+                    "{name}"
+                );
+            }
+            check_revealed(name, &answer, expected);
+        }
+    }
+    assert!(streams > 15, "only {streams} streams");
+}
+
+/// What an error is where its recording tells no reason.
+const FAULTS: &[(&str, i64)] = &[
+    ("0.3/http-json/error-send-to-completed", code::INVALID_PARAMS),
+    ("0.3/http-json/subscribe-post", code::UNSUPPORTED_OPERATION),
+    ("0.3/http-json/push-delete", code::UNSUPPORTED_OPERATION),
+    ("0.3/http-json/error-parse", code::INTERNAL_ERROR),
+    ("0.3/http-json-js/error-subscribe-unknown", code::INTERNAL_ERROR),
+    ("-js/push-set", code::INVALID_PARAMS),
+    ("/error-parse", code::PARSE_ERROR),
+    ("-unknown", code::TASK_NOT_FOUND),
+    ("-unknown-task", code::TASK_NOT_FOUND),
+    ("-cancel-completed", code::TASK_NOT_CANCELABLE),
+    ("", code::INTERNAL_ERROR),
+];
+
+fn fault_of(name: &str, told: Option<i64>) -> i64 {
+    let listed = || FAULTS.iter().find(|(end, _)| name.ends_with(end)).unwrap().1;
+    told.unwrap_or_else(listed)
+}
+
+#[test]
+fn rest_answers_and_events_survive_the_model() {
+    let mut count = 0;
+    for rest in Rest::all() {
+        let name = &rest.exchange.name;
+        let Some((generation, operation)) = rest.exchange.call() else {
+            continue;
+        };
+        if rest.status >= 400 || name.ends_with("/list-tasks") {
+            continue;
+        }
+        for body in rest.answers() {
+            let read = http_json::read_response(generation, operation, &body)
+                .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            // Lists are in 1.0 alone, and so are tenants and the names of files.
+            let text = String::from_utf8_lossy(&body);
+            let is_in_both =
+                operation != Operation::List && !["\"tenant\"", "\"filename\""].iter().any(|name| text.contains(name));
+            let forms = Generation::ALL
+                .into_iter()
+                .filter(|form| *form == generation || is_in_both);
+            for form in forms {
+                let mut out = Vec::new();
+                http_json::write_response(form, read.clone(), &mut out).unwrap();
+                let again = http_json::read_response(form, operation, &out);
+                assert_eq!(again, Ok(read.clone()), "{name} in {form}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 250, "only {count} answers");
+}
+
+#[test]
+fn hand_written_rest_errors_have_their_code() {
+    for (name, status, code) in [
+        ("content-type-not-supported.400", 400, -32005),
+        ("extended-agent-card-not-configured.400", 400, -32007),
+        ("extension-support-required.400", 400, -32008),
+        ("invalid-agent-response.500", 500, -32006),
+        ("problem-json-left-over.400", 400, -32009),
+        ("push-notification-not-supported.400", 400, -32003),
+        ("task-not-cancelable.400", 400, -32002),
+        ("task-not-found.404", 404, -32001),
+        ("unsupported-operation.400", 400, -32004),
+        ("version-not-supported.400", 400, -32009),
+    ] {
+        let path = folder().join(format!("1.0/hand-written/http-error-{name}.res.json"));
+        let body = fs::read(path).unwrap();
+        assert_eq!(http_json::read_fault(status, &body).code, code, "{name}");
+        let answer = http_json::read_answer(&body, true, Generation::V1_0, Operation::Get, Limits::default());
+        assert_eq!(answer.unwrap().error, Some(code), "{name}");
     }
 }
 

@@ -70,6 +70,24 @@ fn answers() {
 }
 
 #[test]
+fn rest() {
+    for input in seeds("rest") {
+        checks::rest(&input);
+        cuts(&input).for_each(checks::rest);
+    }
+    for (line, recordings) in [
+        ("POST /v1/message:send", recordings(".req.json")),
+        ("POST /message:stream", recordings(".req.json")),
+        ("POST /v1/tasks/t/pushNotificationConfigs", recordings(".req.json")),
+        ("GET /tasks", recordings(".res.json")),
+    ] {
+        for body in recordings {
+            checks::rest(&[line.as_bytes(), b"\n", &body].concat());
+        }
+    }
+}
+
+#[test]
 fn streams() {
     for input in seeds("sse") {
         checks::sse(&input);

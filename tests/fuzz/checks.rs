@@ -8,7 +8,7 @@ use a2a_gateway::a2a::jsonrpc::{
     AnswerErrorKind, MAX_ID_BYTES, MAX_REVEALED, RequestErrorKind, method_name, read_answer, read_request, write_error,
 };
 use a2a_gateway::a2a::sse::{Content, Name, Scanner};
-use a2a_gateway::a2a::{Call, Generation, Operation, RpcId};
+use a2a_gateway::a2a::{Call, Generation, Operation, RpcId, http_json};
 use bytes::Bytes;
 use serde_json::Value as Json;
 
@@ -109,6 +109,70 @@ pub fn answer(body: &[u8]) {
                 }
             }
         }
+    }
+}
+
+/// A request over HTTP+JSON: `METHOD path?query` in the first line, the body behind it; then the body as an answer.
+pub fn rest(input: &[u8]) {
+    let split = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let (line, body) = input.split_at(split);
+    let body = Bytes::copy_from_slice(body.get(1..).unwrap_or_default());
+    let line = String::from_utf8_lossy(line);
+    let (method, target) = line.split_once(' ').unwrap_or(("GET", &line));
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    };
+    for served in [&Generation::ALL[..], &[Generation::V1_0]] {
+        if let Ok(target) = http_json::read_target(method, path, served) {
+            rest_request(&target, query, &body);
+        }
+    }
+    for generation in Generation::ALL {
+        for operation in Operation::ALL {
+            for is_error in [false, true] {
+                let read = http_json::read_answer(&body, is_error, generation, operation, Limits::default());
+                assert!(!is_error || read.expect("an error is read").error.is_some());
+            }
+            if let Ok(response) = http_json::read_response(generation, operation, &body) {
+                let mut out = Vec::new();
+                http_json::write_response(generation, response, &mut out).expect("what was read is written");
+                http_json::read_response(generation, operation, &out).expect("what was written is read");
+            }
+        }
+        let fault = http_json::read_fault(500, &body);
+        let mut out = Vec::new();
+        let status = http_json::write_fault(generation, &fault, &mut out);
+        assert_eq!(http_json::read_fault(status, &out).message, fault.message);
+    }
+}
+
+/// What is routed by is what the path names, and what is written for an agent is what was read.
+fn rest_request(target: &http_json::Target, query: Option<&str>, body: &Bytes) {
+    let call = http_json::read_call(target, query, body, Limits::default());
+    if let Ok(call) = &call {
+        assert_eq!((call.generation, call.operation), (target.generation, target.operation));
+        if !matches!(call.operation, Operation::Send | Operation::Stream) {
+            assert_eq!(call.task.as_ref().map(|id| id.as_str()), target.task.as_deref());
+        }
+        for id in call.task.iter().map(|id| id.as_str()) {
+            assert!((1..=MAX_ID_BYTES).contains(&id.len()));
+        }
+    }
+    let Ok(request) = http_json::read_request(target, query, body) else {
+        return;
+    };
+    if let (Ok(call), Ok(written)) = (call, http_json::write_request(target.generation, request)) {
+        let served = [target.generation];
+        let again = http_json::read_target(written.verb.as_str(), &written.path, &served).expect("a path is read");
+        assert_eq!(
+            (again.operation, &again.task, &again.config),
+            (target.operation, &target.task, &target.config)
+        );
+        let body = Bytes::from(written.body);
+        let routed = http_json::read_call(&again, written.query.as_deref(), &body, Limits::default());
+        let routed = routed.expect("what was written is a call");
+        assert_eq!((routed.task, routed.context), (call.task, call.context));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{files, modules, none, read, root};
+use super::{files, is_test, modules, none, read, root};
 
 #[test]
 fn the_front_page_tells_how_to_test_and_to_try() {
@@ -172,7 +172,7 @@ fn each_loss_of_translation_names_a_test_that_exists() {
     let register = read("src/a2a/LOSSES.md");
     let tests: String = files()
         .iter()
-        .filter(|path| path.starts_with("src/a2a/") && path.contains("/tests/") || path.starts_with("tests/e2e/path/"))
+        .filter(|path| (path.starts_with("src/a2a/") && is_test(path)) || path.starts_with("tests/e2e/path/"))
         .map(|path| read(path))
         .collect();
     let rows = register

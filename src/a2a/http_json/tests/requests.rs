@@ -1,7 +1,7 @@
 //! Requests to and from the model.
 
 use super::*;
-use crate::a2a::model::wire::Text;
+use crate::a2a::model::wire::{Json, Text};
 use crate::a2a::model::{self, Configuration, ListTasksRequest, PushListRequest, PushName, TaskRequest};
 
 /// A request line and a body as the canonical `params` would say them.
@@ -236,42 +236,21 @@ fn requests_are_written() {
 
     let task = TaskRequest {
         tenant: Text::from("quay 7"),
-        id: Text::from("a/b:c?%"),
-        metadata: None,
+        id: Text::from("b:c?%"),
+        metadata: Json::owned(r#"{"why":1}"#.to_owned()),
     };
     let cancel = Request::Cancel(task.clone());
-    let path = "/quay%207/tasks/a%2Fb%3Ac%3F%25";
-    check(
-        V1_0,
-        &cancel,
-        (
-            "POST",
-            &format!("{path}:cancel"),
-            None,
-            json!({"tenant": "quay 7", "id": "a/b:c?%"}),
-        ),
-    );
-    check(
-        V0_3,
-        &cancel,
-        (
-            "POST",
-            "/v1/tasks/a%2Fb%3Ac%3F%25:cancel",
-            None,
-            json!({"name": "tasks/a/b:c?%"}),
-        ),
-    );
+    let on_1_0 = json!({"tenant": "quay 7", "id": "b:c?%", "metadata": {"why": 1}});
+    let path = "/quay%207/tasks/b%3Ac%3F%25";
+    check(V1_0, &cancel, ("POST", &format!("{path}:cancel"), None, on_1_0));
+    // The protobuf of 0.3 has no metadata here.
+    let on_0_3 = json!({"name": "tasks/b:c?%"});
+    check(V0_3, &cancel, ("POST", "/v1/tasks/b%3Ac%3F%25:cancel", None, on_0_3));
     let subscribe = Request::Subscribe(task);
-    check(
-        V1_0,
-        &subscribe,
-        ("POST", &format!("{path}:subscribe"), None, Value::Null),
-    );
-    check(
-        V0_3,
-        &subscribe,
-        ("GET", "/v1/tasks/a%2Fb%3Ac%3F%25:subscribe", None, Value::Null),
-    );
+    let line = format!("{path}:subscribe");
+    check(V1_0, &subscribe, ("POST", &line, None, Value::Null));
+    let line = "/v1/tasks/b%3Ac%3F%25:subscribe";
+    check(V0_3, &subscribe, ("GET", line, None, Value::Null));
 
     let list = Request::List(ListTasksRequest {
         context_id: Text::from("c 1&"),
@@ -369,6 +348,30 @@ fn what_no_path_can_carry_is_not_written() {
 }
 
 #[test]
+fn a_name_of_0_3_has_no_slash_in_an_id() {
+    let cancel = |id: &'static str| {
+        let request = TaskRequest {
+            id: Text::from(id),
+            ..TaskRequest::default()
+        };
+        write_request(V0_3, Request::Cancel(request)).map(|written| written.path)
+    };
+    assert_eq!(cancel("a"), Ok("/v1/tasks/a:cancel".to_owned()));
+    assert_eq!(cancel("a/b"), Err(Error::Malformed));
+    let create = |task: &'static str, id: &'static str| {
+        let config = model::PushConfig {
+            task_id: Text::from(task),
+            id: Text::from(id),
+            ..model::PushConfig::default()
+        };
+        write_request(V0_3, Request::PushCreate(config)).map(|written| written.path)
+    };
+    assert_eq!(create("a", "b"), Ok("/v1/tasks/a/pushNotificationConfigs".to_owned()));
+    assert_eq!(create("a/b", "c"), Err(Error::Malformed));
+    assert_eq!(create("a", "b/c"), Err(Error::Malformed));
+}
+
+#[test]
 fn requests_that_are_none_are_malformed() {
     let check = |line, body| assert_eq!(params(line, &body), Err(Error::Malformed), "{line} {body}");
     check("POST /message:send", json!({}));
@@ -386,6 +389,9 @@ fn requests_that_are_none_are_malformed() {
         json!({"message": {"content": [{"file": {"mimeType": "text/plain"}}]}}),
     );
     check("POST /v1/message:send", json!({"message": {"content": [{}]}}));
+    let as_json_rpc =
+        json!({"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "a"}]});
+    check("POST /v1/message:send", json!({ "message": as_json_rpc }));
     check("GET /tasks/t?historyLength=x", Value::Null);
     check("GET /tasks?pageSize=1.5", Value::Null);
     check("GET /tasks?status=working", Value::Null);

@@ -66,9 +66,14 @@ struct CancelRequest {
 /// Reads the body of a send.
 pub(in crate::a2a) fn read_send(body: &[u8]) -> Result<model::SendMessageRequest<'_>, Error> {
     let request: SendRequest<'_> = serde_json::from_slice(body)?;
+    let message: model::Message<'_> = request.message.try_into()?;
+    // So reads a body of JSON-RPC, of whose parts nothing would be left.
+    if message.role == model::Role::Unspecified {
+        return Err(Error::Malformed);
+    }
     Ok(model::SendMessageRequest {
         tenant: Text::default(),
-        message: request.message.try_into()?,
+        message,
         configuration: configuration(request.configuration.unwrap_or_default()),
         metadata: request.metadata,
     })
@@ -103,8 +108,11 @@ pub(in crate::a2a) fn write_send(request: model::SendMessageRequest<'_>, out: &m
     Ok(serde_json::to_writer(out, &request)?)
 }
 
-/// Writes the body of a cancel.
+/// Writes the body of a cancel. An id with a slash has no name that every agent would read as its own.
 pub(in crate::a2a) fn write_cancel(task: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+    if task.contains('/') {
+        return Err(Error::Malformed);
+    }
     let name = name::of_task(task);
     Ok(serde_json::to_writer(out, &CancelRequest { name })?)
 }
@@ -114,8 +122,11 @@ pub(in crate::a2a) fn read_config(body: &[u8]) -> Result<model::PushConfig<'_>, 
     serde_json::from_slice::<CreateConfig<'_>>(body)?.try_into()
 }
 
-/// Writes the body that creates a push configuration.
+/// Writes the body that creates a push configuration. Agents in Python take the task from it, up to the next slash.
 pub(in crate::a2a) fn write_config(config: model::PushConfig<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    if config.task_id.as_str().contains('/') || config.id.as_str().contains('/') {
+        return Err(Error::Malformed);
+    }
     Ok(serde_json::to_writer(out, &CreateConfig::from(config))?)
 }
 
