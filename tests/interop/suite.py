@@ -36,19 +36,20 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class AgentKind:
-    """An agent program; `generations` is what it answers."""
+    """An agent program; `generations` is what it answers, `like` the agents that show what a caller of another one should see."""
 
     name: str
     command: tuple[str, ...]
     generations: tuple[str, ...]
+    like: tuple[str, ...] = ()
 
 
 AGENTS = {
     kind.name: kind
     for kind in (
-        AgentKind('py03', (str(PYTHON_03), 'agents/agent_py03.py'), ('0.3',)),
-        AgentKind('py1', (str(PYTHON_1), 'agents/agent_py1.py'), ('1.0',)),
-        AgentKind('js1', ('node', 'agents/agent_js1.mjs'), ('1.0',)),
+        AgentKind('py03', (str(PYTHON_03), 'agents/agent_py03.py'), ('0.3',), like=('py1',)),
+        AgentKind('py1', (str(PYTHON_1), 'agents/agent_py1.py'), ('1.0',), like=('py1-compat',)),
+        AgentKind('js1', ('node', 'agents/agent_js1.mjs'), ('1.0',), like=('js1-compat',)),
         AgentKind('py1-compat', (str(PYTHON_1), 'agents/agent_py1.py', '--compat'), ('1.0', '0.3')),
         AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3')),
     )
@@ -57,6 +58,8 @@ AGENTS = {
 
 @dataclass(frozen=True)
 class Client:
+    """A client program; `generations` is what it speaks, first what it takes where a card offers all of them."""
+
     name: str
     command: tuple[str, ...]
     generations: tuple[str, ...]
@@ -65,8 +68,10 @@ class Client:
 CLIENTS = (
     Client('py03', (str(PYTHON_03), 'clients/client_py03.py'), ('0.3',)),
     Client('py1', (str(PYTHON_1), 'clients/client_py1.py'), ('1.0', '0.3')),
+    Client('py1@0.3', (str(PYTHON_1), 'clients/client_py1.py', '--only', '0.3'), ('0.3',)),
     Client('js1', ('node', 'clients/client_js1.mjs'), ('1.0',)),
     Client('js1-compat', ('node', 'clients/client_js1.mjs', '--compat'), ('1.0', '0.3')),
+    Client('js1@0.3', ('node', 'clients/client_js1.mjs', '--compat', '--only', '0.3'), ('0.3',)),
 )
 
 

@@ -1,5 +1,5 @@
 // Scenarios of a client on the JavaScript SDK 1.x. It speaks 1.0; with `--compat` also 0.3, when that is what
-// the card offers.
+// the card offers, and with `--only 0.3` nothing else.
 //
 // A scenario returns what it saw; the driver compares that between a direct run and one through the gateway, so
 // it must not depend on ids or on timing.
@@ -28,6 +28,8 @@ const { values: args } = parseArgs({
     'expect-auth': { type: 'boolean', default: false },
     timeout: { type: 'string', default: '20' },
     compat: { type: 'boolean', default: false },
+    // The one generation to speak, whatever else the card offers.
+    only: { type: 'string' },
     trace: { type: 'boolean', default: false },
   },
 });
@@ -110,7 +112,12 @@ class Session {
       transports: [new JsonRpcTransportFactory({ fetchImpl, legacyCompat })],
       cardResolver: new DefaultAgentCardResolver({ fetchImpl, legacyCompat }),
     });
-    return card ? factory.createFromAgentCard(card) : factory.createFromUrl(`${this.base}/`);
+    if (!card && !args.only) return factory.createFromUrl(`${this.base}/`);
+    const whole = card ?? (await this.card());
+    if (!args.only) return factory.createFromAgentCard(whole);
+    const supportedInterfaces = whole.supportedInterfaces.filter((one) => one.protocolVersion.startsWith(args.only));
+    check(supportedInterfaces.length, `the card offers no ${args.only}`);
+    return factory.createFromAgentCard({ ...whole, supportedInterfaces });
   }
 
   // The last answer was a 401 that says how to do better.
@@ -557,7 +564,9 @@ const scenarios = {
   },
 };
 
-const names = args.scenario === 'all' ? Object.keys(scenarios) : args.scenario.split(',');
+// Without a second gateway there is nothing to hand over to.
+const every = Object.keys(scenarios).filter((name) => name !== 'handover' || args.other);
+const names = args.scenario === 'all' ? every : args.scenario.split(',');
 let good = true;
 for (const name of names) {
   const scenario = scenarios[name];

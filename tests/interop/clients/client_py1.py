@@ -1,4 +1,6 @@
-"""Scenarios of a client on the Python SDK 1.x. It speaks 1.0, or 0.3 when that is what the card offers."""
+"""Scenarios of a client on the Python SDK 1.x. It speaks 1.0, or 0.3 when that is all that the card offers or what
+`--only` asks for.
+"""
 
 import asyncio
 import tempfile
@@ -68,8 +70,18 @@ def request(text: str, task_id: str = '', context_id: str = '') -> SendMessageRe
 async def connect(session: Session, streaming: bool = True, card=None, **credential):
     """A client made by the SDK from nothing but the published card."""
     async with session.http(**credential) as http:
-        factory = ClientFactory(ClientConfig(streaming=streaming, httpx_client=http))
-        yield factory.create(card) if card else await factory.create_from_url(session.base)
+        yield await build(session, http, streaming, card)
+
+
+async def build(session: Session, http, streaming: bool = True, card=None):
+    factory = ClientFactory(ClientConfig(streaming=streaming, httpx_client=http))
+    if only := session.args.only:
+        card = card or await A2ACardResolver(http, session.base).get_agent_card()
+        offered = [one for one in card.supported_interfaces if one.protocol_version.startswith(only)]
+        check(offered, f'the card offers no {only}')
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(offered)
+    return factory.create(card) if card else await factory.create_from_url(session.base)
 
 
 async def send(client, text: str, **ids):
@@ -263,7 +275,7 @@ async def _subscribe(client, task_id: str):
 
 async def resubscribe(session: Session):
     async with session.http() as http:
-        client = await ClientFactory(ClientConfig(httpx_client=http)).create_from_url(session.base)
+        client = await build(session, http)
         events = client.send_message(request('slow 20'))
         task_id = task_id_of(await anext(events))
         await anext(events)

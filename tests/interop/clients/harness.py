@@ -57,6 +57,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--scenario', default='all', help='a name, several with commas, or all')
     parser.add_argument('--other', help='the same agent behind another gateway, for the scenario handover')
     parser.add_argument('--stranger', help='the bearer token of another caller, for the scenario handover')
+    parser.add_argument('--only', help='the one generation to speak, whatever else the card offers')
     parser.add_argument('--expect-auth', action='store_true', help='calls without a credential must get 401')
     parser.add_argument('--timeout', type=float, default=20, help='seconds for one scenario')
     parser.add_argument('--trace', action='store_true', help='stack traces of failures on stderr')
@@ -150,7 +151,9 @@ async def _one(name: str, scenario: Scenario, args: argparse.Namespace) -> dict:
 def run(scenarios: dict[str, Scenario]) -> None:
     """Runs what the command line asks for, one line of JSON each; ends the process with 1 if one failed."""
     args = arguments()
-    names = list(scenarios) if args.scenario == 'all' else args.scenario.split(',')
+    # Without a second gateway there is nothing to hand over to.
+    every = [name for name in scenarios if name != 'handover' or args.other]
+    names = every if args.scenario == 'all' else args.scenario.split(',')
     if unknown := [name for name in names if name not in scenarios]:
         raise SystemExit(f'no scenario {", ".join(unknown)}; there are: {", ".join(scenarios)}')
 
