@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv-0.3, .venv-1.x and node_modules inside this folder. Does nothing when they are up to date: each
+# Makes .venv-0.2, .venv-0.3, .venv-1.x, node_modules and js-0.3/node_modules inside this folder. Does nothing when they are up to date: each
 # carries a stamp of the file that it was made from.
 set -eu
 cd "$(dirname "$0")"
@@ -20,11 +20,16 @@ venv() { # venv FOLDER REQUIREMENTS
     echo "$sum" >"$1/.interop-stamp"
 }
 
+modules() { # modules FOLDER: of the packages that the files there name
+    sum=$(cat "$1/package.json" "$1/package-lock.json" | sha256sum | cut -d' ' -f1)
+    if fresh "$1/node_modules" "$sum"; then return; fi
+    npm ci --prefix "$1" --no-audit --no-fund --ignore-scripts --loglevel=error
+    echo "$sum" >"$1/node_modules/.interop-stamp"
+}
+
+venv .venv-0.2 requirements-0.2.txt
 venv .venv-0.3 requirements-0.3.txt
 venv .venv-1.x requirements-1.x.txt
-
-sum=$(cat package.json package-lock.json | sha256sum | cut -d' ' -f1)
-if ! fresh node_modules "$sum"; then
-    npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
-    echo "$sum" >node_modules/.interop-stamp
-fi
+modules .
+# Two versions of one package cannot stand in one folder.
+modules js-0.3

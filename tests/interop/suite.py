@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+PYTHON_02 = HERE / '.venv-0.2/bin/python'
 PYTHON_03 = HERE / '.venv-0.3/bin/python'
 PYTHON_1 = HERE / '.venv-1.x/bin/python'
 ISSUER = 'https://issuer.example'
@@ -36,7 +37,8 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class AgentKind:
-    """An agent program; `generations` is what it answers, `like` the agents that show what a caller of another one should see."""
+    """An agent program; `generations` is what it answers, `like` the agents that show what a caller of another one should see.
+    0.2 and 0.3 have the same calls; answering 0.2 means that the card stands at the path of 0.2 too."""
 
     name: str
     command: tuple[str, ...]
@@ -47,11 +49,13 @@ class AgentKind:
 AGENTS = {
     kind.name: kind
     for kind in (
-        AgentKind('py03', (str(PYTHON_03), 'agents/agent_py03.py'), ('0.3',), like=('py1',)),
+        AgentKind('py02', (str(PYTHON_02), 'agents/agent_py0.py'), ('0.2',), like=('py03', 'py1')),
+        AgentKind('py03', (str(PYTHON_03), 'agents/agent_py0.py'), ('0.3', '0.2'), like=('py1',)),
+        AgentKind('js03', ('node', 'js-0.3/agent.mjs'), ('0.3', '0.2'), like=('js1',)),
         AgentKind('py1', (str(PYTHON_1), 'agents/agent_py1.py'), ('1.0',), like=('py1-compat',)),
         AgentKind('js1', ('node', 'agents/agent_js1.mjs'), ('1.0',), like=('js1-compat',)),
-        AgentKind('py1-compat', (str(PYTHON_1), 'agents/agent_py1.py', '--compat'), ('1.0', '0.3')),
-        AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3')),
+        AgentKind('py1-compat', (str(PYTHON_1), 'agents/agent_py1.py', '--compat'), ('1.0', '0.3', '0.2')),
+        AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3', '0.2')),
     )
 }
 
@@ -66,7 +70,9 @@ class Client:
 
 
 CLIENTS = (
-    Client('py03', (str(PYTHON_03), 'clients/client_py03.py'), ('0.3',)),
+    Client('py02', (str(PYTHON_02), 'clients/client_py0.py'), ('0.2',)),
+    Client('py03', (str(PYTHON_03), 'clients/client_py0.py'), ('0.3',)),
+    Client('js03', ('node', 'js-0.3/client.mjs'), ('0.3',)),
     Client('py1', (str(PYTHON_1), 'clients/client_py1.py'), ('1.0', '0.3')),
     Client('py1@0.3', (str(PYTHON_1), 'clients/client_py1.py', '--only', '0.3'), ('0.3',)),
     Client('js1', ('node', 'clients/client_js1.mjs'), ('1.0',)),

@@ -1,6 +1,7 @@
 // An A2A 1.0 agent on the JavaScript SDK 1.x: JSON-RPC at `/`, tasks and push configurations in memory.
 //
-// With `--compat` it answers 0.3 too, on the same URL; which card it serves then depends on `A2A-Version`.
+// With `--compat` it answers 0.3 too, on the same URL, and serves the card at the path of 0.2 as well; which card it
+// serves then depends on `A2A-Version`.
 // The tasks are known to this process only: a request that reaches another replica fails, and that is what
 // the suite looks for. Push configurations are stored and never delivered.
 
@@ -198,7 +199,10 @@ const server = app.listen(Number(args.port), '127.0.0.1', () => {
     async () => ({ ...card, name: `${args.name} (extended)` }),
   );
   const legacyCompat = { enabled: args.compat };
-  app.use('/.well-known/agent-card.json', agentCardHandler({ agentCardProvider: handler, legacyCompat }));
+  const paths = args.compat ? ['agent-card.json', 'agent.json'] : ['agent-card.json'];
+  for (const path of paths) {
+    app.use(`/.well-known/${path}`, agentCardHandler({ agentCardProvider: handler, legacyCompat }));
+  }
   app.use(jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication, legacyCompat }));
   console.log(`READY ${port}`);
 });

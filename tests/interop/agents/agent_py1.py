@@ -1,6 +1,6 @@
 """An A2A 1.0 agent on the Python SDK 1.x: JSON-RPC at `/`, tasks and push configurations in memory.
 
-With `--compat` it answers 0.3 too, on the same URL. The tasks are known to this process only: a request
+With `--compat` it answers 0.3 too, on the same URL, and serves the card at the path of 0.2 as well. The tasks are known to this process only: a request
 that reaches another replica fails, and that is what the suite looks for. Push configurations are
 stored and never delivered.
 """
@@ -117,6 +117,8 @@ def main() -> None:
     routes = create_agent_card_routes(card) + create_jsonrpc_routes(
         handler, rpc_url='/', enable_v0_3_compat=args.compat
     )
+    if args.compat:
+        routes += create_agent_card_routes(card, card_url='/.well-known/agent.json')
     serve(Starlette(routes=routes), bound)
 
 

@@ -296,13 +296,21 @@ async def resubscribe_finished(session: Session):
     async with connect(session, streaming=False) as client:
         task = await send(client, 'echo done')
     async with connect(session) as client:
-        return await refused(_subscribe(client, task.id))
+        try:
+            events = await _subscribe(client, task.id)
+        except A2AError as error:
+            return refusal(error)
+    # Agents on the JavaScript SDK 0.3 tell the task and end.
+    equal([(event(one), task_id_of(one)) for one in events], [('task completed', task.id)], 'events')
+    return [event(one) for one in events]
 
 
 async def resubscribe_unknown(session: Session):
     async with connect(session) as client:
         seen = await refused(_subscribe(client, UNKNOWN_TASK))
-    equal(seen['code'], -32001, 'code')
+    # In 0.3 the client misses the code of an error that a JavaScript agent puts on the stream.
+    if not (is_03(client) and seen['code'] is None):
+        equal(seen['code'], -32001, 'code')
     return seen
 
 

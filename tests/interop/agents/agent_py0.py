@@ -1,4 +1,5 @@
-"""An A2A 0.3 agent on the Python SDK 0.3: JSON-RPC at `/`, tasks and push configurations in memory.
+"""An A2A agent on the Python SDK 0.3, or on 0.2 where the environment holds that one: JSON-RPC at `/`, tasks and push
+configurations in memory.
 
 The tasks are known to this process only: a request that reaches another replica fails, and that is
 what the suite looks for. Push configurations are stored and never delivered.
@@ -11,8 +12,17 @@ from a2a.server.apps import A2AStarletteApplication
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TaskState, TextPart
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentSkill,
+    Part,
+    TaskNotCancelableError,
+    TaskState,
+    TextPart,
+)
 from a2a.utils import new_agent_text_message, new_task
+from a2a.utils.errors import ServerError
 
 from serving import arguments, listen, serve, skills, until_there
 
@@ -84,6 +94,10 @@ class Executor(AgentExecutor):
             await updater.reject(say(f'no skill {word!r}'))
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        ended = (TaskState.completed, TaskState.failed, TaskState.rejected, TaskState.canceled)
+        if context.current_task and context.current_task.status.state in ended:
+            # 0.3 sees to it before it comes to this.
+            raise ServerError(error=TaskNotCancelableError())
         await TaskUpdater(event_queue, context.task_id, context.context_id).update_status(
             TaskState.canceled, final=True
         )
@@ -92,13 +106,12 @@ class Executor(AgentExecutor):
 def main() -> None:
     args = arguments()
     if args.compat:
-        raise SystemExit('the Python SDK 0.3 speaks 0.3 only')
+        raise SystemExit('this SDK speaks one generation only')
     bound = listen(args.port)
     card = AgentCard(
         name=args.name,
-        description='Interop agent on the Python SDK 0.3',
+        description='Interop agent on the Python SDK 0',
         version='1.0.0',
-        protocol_version='0.3.0',
         url=args.card_url or f'http://127.0.0.1:{bound.getsockname()[1]}/',
         preferred_transport='JSONRPC',
         capabilities=AgentCapabilities(streaming=True, push_notifications=True),

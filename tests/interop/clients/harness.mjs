@@ -1,0 +1,154 @@
+// What the JavaScript clients share: the command line, trust and credentials, the record of what went over the wire,
+// and the run of the scenarios. Uses nothing of an SDK.
+
+import { spawnSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+
+export const { values: args } = parseArgs({
+  options: {
+    base: { type: 'string' },
+    ca: { type: 'string' },
+    bearer: { type: 'string' },
+    header: { type: 'string', multiple: true, default: [] },
+    scenario: { type: 'string', default: 'all' },
+    // The same agent behind another gateway, and the bearer token of another caller: for the scenario handover.
+    other: { type: 'string' },
+    stranger: { type: 'string' },
+    'expect-auth': { type: 'boolean', default: false },
+    timeout: { type: 'string', default: '20' },
+    compat: { type: 'boolean', default: false },
+    // The one generation to speak, whatever else the card offers.
+    only: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+  },
+});
+if (!args.base) throw new Error('--base is missing');
+
+if (args.ca && process.env.NODE_EXTRA_CA_CERTS !== args.ca) {
+  // Node reads further roots at its start only.
+  const env = { ...process.env, NODE_EXTRA_CA_CERTS: args.ca };
+  process.exit(spawnSync(process.execPath, process.argv.slice(1), { env, stdio: 'inherit' }).status ?? 1);
+}
+
+const timeout = Number(args.timeout) * 1000;
+export const UNICODE = 'Grüße, 你好, 🚢 "quoted" \\ back\nnew line\ttab \u2028 end';
+// Below the 100 kB at which Express' JSON reader gives up.
+export const LARGE = '0123456789abcdef'.repeat(4096);
+export const UNKNOWN_TASK = '00000000-0000-4000-8000-000000000000';
+export const HOOK = 'http://127.0.0.1:9/hook';
+
+export class NotApplicable extends Error {}
+
+export function check(condition, what) {
+  if (!condition) throw new Error(what);
+}
+
+export function equal(actual, expected, what) {
+  const [left, right] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (left !== right) throw new Error(`${what}: ${left} instead of ${right}`);
+}
+
+// The HTTP side of one scenario.
+class Session {
+  other = null;
+  urls = [];
+  answers = [];
+  // Ends everything that is still open when the scenario is over.
+  over = new AbortController();
+
+  constructor(sdk, base = args.base) {
+    this.sdk = sdk;
+    this.base = base.replace(/\/+$/, '');
+  }
+
+  // The same agent behind the other gateway.
+  elsewhere() {
+    if (!args.other) throw new NotApplicable('there is no second gateway');
+    this.other = new Session(this.sdk, args.other);
+    this.other.over = this.over;
+    return this.other;
+  }
+
+  // A fetch that shows the credential, unless `bearer` says otherwise (null: no credential at all).
+  fetch(bearer = args.bearer) {
+    return async (url, init = {}) => {
+      this.urls.push(String(url));
+      const headers = new Headers(init.headers);
+      if (bearer !== null) {
+        for (const line of args.header) headers.set(line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim());
+        if (bearer) headers.set('Authorization', `Bearer ${bearer}`);
+      }
+      const signals = [init.signal, this.over.signal].filter(Boolean);
+      const response = await fetch(url, { ...init, headers, signal: AbortSignal.any(signals) });
+      this.answers.push([response.status, response.headers.get('www-authenticate')]);
+      return response;
+    };
+  }
+
+  card() {
+    // The SDK resolves the path like a browser: without the slash the last segment of the base would be lost.
+    return this.sdk.card(this.fetch(), `${this.base}/`);
+  }
+
+  // A client made by the SDK from nothing but the published card.
+  connect(bearer, card) {
+    return this.sdk.connect(this.fetch(bearer), `${this.base}/`, card);
+  }
+
+  // The last answer was a 401 that says how to do better.
+  refused(what) {
+    const [status, challenge] = this.answers.at(-1);
+    equal(status, 401, `${what}: HTTP status`);
+    check(challenge, `${what}: 401 without WWW-Authenticate`);
+  }
+
+  // A client that left the published base would go round the gateway unnoticed.
+  stayed() {
+    for (const url of this.urls) {
+      check(url === this.base || url.startsWith(`${this.base}/`), `the client went to ${url}, outside ${this.base}`);
+    }
+    this.other?.stayed();
+  }
+}
+
+export async function collect(stream) {
+  const events = [];
+  for await (const one of stream) events.push(one);
+  return events;
+}
+
+// Runs what the command line asks for, one line of JSON each; ends the process with 1 if one failed.
+export async function run(sdk, scenarios) {
+  // Without a second gateway there is nothing to hand over to.
+  const every = Object.keys(scenarios).filter((name) => name !== 'handover' || args.other);
+  const names = args.scenario === 'all' ? every : args.scenario.split(',');
+  let good = true;
+  for (const name of names) {
+    const scenario = scenarios[name];
+    if (!scenario) throw new Error(`no scenario ${name}; there are: ${Object.keys(scenarios).join(', ')}`);
+    const session = new Session(sdk);
+    const started = performance.now();
+    const result = { scenario: name, ok: true, detail: '', observed: null };
+    const clock = new AbortController();
+    try {
+      const late = sleep(timeout, undefined, { signal: clock.signal }).then(() => {
+        throw new Error(`no end after ${args.timeout} s`);
+      });
+      late.catch(() => {});
+      result.observed = (await Promise.race([scenario(session), late])) ?? null;
+      session.stayed();
+    } catch (error) {
+      result.ok = error instanceof NotApplicable ? null : false;
+      result.detail = error instanceof NotApplicable ? error.message : `${error.name}: ${error.message}`;
+      if (args.trace && result.ok === false) console.error(error);
+    } finally {
+      clock.abort();
+      session.over.abort();
+    }
+    result.ms = Math.round(performance.now() - started);
+    console.log(JSON.stringify(result));
+    good &&= result.ok !== false;
+  }
+  process.exit(good ? 0 : 1);
+}

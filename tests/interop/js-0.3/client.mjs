@@ -1,0 +1,67 @@
+// The client on the JavaScript SDK 0.3, which speaks 0.3 only.
+
+import { randomUUID } from 'node:crypto';
+
+import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+
+import { run } from '../clients/harness.mjs';
+import { scenariosOf } from '../clients/scenarios.mjs';
+
+const card = (fetchImpl, base) => new DefaultAgentCardResolver({ fetchImpl }).resolve(base);
+
+async function connect(fetchImpl, base, known) {
+  const factory = new ClientFactory({
+    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+    cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+  });
+  return known ? factory.createFromAgentCard(known) : factory.createFromUrl(base);
+}
+
+const facts = (one) => ({
+  name: one.name,
+  urls: [one.url, ...(one.additionalInterfaces ?? []).map((other) => other.url)],
+  told: [one.preferredTransport, one.protocolVersion],
+  skills: one.skills.map((skill) => skill.id),
+  streaming: one.capabilities.streaming,
+  push: one.capabilities.pushNotifications,
+  extended: one.supportsAuthenticatedExtendedCard,
+});
+
+const state = ({ status }) => status.state;
+const words = (parts) => (parts ?? []).map((part) => part.text).join('|');
+const idOf = (one) => (one.kind === 'task' ? one.id : one.taskId);
+
+function event(one) {
+  if (one.kind === 'task') return `task ${state(one)}`;
+  if (one.kind === 'message') return `message ${words(one.parts)}`;
+  if (one.kind === 'status-update') return `status ${state(one)} ${words(one.status.message?.parts)}`.trim();
+  return `artifact ${one.append ? '+' : '='}${one.lastChunk ? '.' : ''} ${words(one.artifact.parts)}`;
+}
+
+const message = (text, ids = {}) => ({
+  message: { kind: 'message', messageId: randomUUID(), role: 'user', parts: [{ kind: 'text', text }], ...ids },
+});
+
+const task = (id) => ({ id });
+
+// An error on a stream comes as a plain Error with the typed one as its cause.
+function refusal(error) {
+  const typed = error.errorResponse ? error : error.cause?.errorResponse ? error.cause : error;
+  return { error: typed.constructor.name, code: typed.errorResponse?.error.code ?? null };
+}
+
+function hooks(client, taskId) {
+  const flat = (one) => ({ taskId: one.taskId, ...one.pushNotificationConfig });
+  return {
+    create: async (id, url, token) =>
+      flat(await client.setTaskPushNotificationConfig({ taskId, pushNotificationConfig: { id, url, token } })),
+    get: async (id) => flat(await client.getTaskPushNotificationConfig({ id: taskId, pushNotificationConfigId: id })),
+    list: async () => (await client.listTaskPushNotificationConfig({ id: taskId })).map(flat),
+    remove: (id) => client.deleteTaskPushNotificationConfig({ id: taskId, pushNotificationConfigId: id }),
+  };
+}
+
+const lists = () => false;
+
+const sdk = { agent: 'agent', card, connect, event, facts, hooks, idOf, lists, message, refusal, state, task, words };
+await run(sdk, scenariosOf(sdk));
