@@ -312,7 +312,7 @@ impl EventStream {
                         Err(Withheld) => return self.break_off(),
                     }
                     if let Some((pair, data)) = say {
-                        match pair.event(self.operation, &self.id, data) {
+                        match pair.event(self.operation, &self.id, data, is_first) {
                             Ok(event) => translated.extend_from_slice(&event),
                             Err(_) => return self.end_at(record, "event_untranslatable"),
                         }

@@ -22,7 +22,7 @@ pub use super::v0_3::Error;
 use super::http_json::{self, Target};
 use super::model::wire::Text;
 use super::model::{self, Request, Response};
-use super::{Binding, Call, Dialect, Generation, Operation, RpcId, jsonrpc, sse, v0_3};
+use super::{Binding, Call, Dialect, Generation, Operation, RpcId, TaskState, jsonrpc, sse, v0_3};
 
 /// The dialects of a caller and of an agent that are not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,9 +102,26 @@ impl Pair {
         Ok(Answer { status, body })
     }
 
-    /// What the caller gets for the data of one event of the agent.
-    pub fn event(&self, operation: Operation, id: &RpcId, data: &[u8]) -> Result<Bytes, Error> {
+    /// What the caller gets for the data of one event of the agent. A stream of 1.0 `opens` with a task or a message (A2A 1.0
+    /// §3.1.2): where an agent of 0.3 begins with an update, the task that it is about goes before.
+    pub fn event(&self, operation: Operation, id: &RpcId, data: &[u8], opens: bool) -> Result<Bytes, Error> {
         let read = self.read_answer(operation, data)?;
+        let generations = (self.caller.generation, self.agent.generation);
+        if opens
+            && operation == Operation::Stream
+            && generations == (Generation::V1_0, Generation::V0_3)
+            && let Ok(Response::Event(event)) = &read
+            && let Some(task) = task_of(event)
+        {
+            let mut both = Vec::with_capacity(256 + 2 * data.len());
+            let mut out = Vec::with_capacity(256 + data.len());
+            self.write(id, Ok(Response::Event(model::Event::Task(task))), &mut out)?;
+            both.extend_from_slice(&sse::one_event(&out));
+            out.clear();
+            self.write(id, read, &mut out)?;
+            both.extend_from_slice(&sse::one_event(&out));
+            return Ok(Bytes::from(both));
+        }
         // Readers of HTTP+JSON tell an error by the name of its event.
         let named = self.caller.binding == Binding::HttpJson && read.is_err();
         let mut out = Vec::with_capacity(64 + data.len() + data.len() / 4);
@@ -239,6 +256,27 @@ impl Pair {
             }
         }
     }
+}
+
+/// The task that an update is about, as far as the update tells; one that makes artifacts is at work.
+fn task_of<'a>(event: &model::Event<'a>) -> Option<model::Task<'a>> {
+    let (task, context, status) = match event {
+        model::Event::StatusUpdate(update) => (&update.task_id, &update.context_id, update.status.clone()),
+        model::Event::ArtifactUpdate(update) => {
+            let status = model::TaskStatus {
+                state: TaskState::Working,
+                ..model::TaskStatus::default()
+            };
+            (&update.task_id, &update.context_id, status)
+        }
+        model::Event::Task(_) | model::Event::Message(_) => return None,
+    };
+    Some(model::Task {
+        id: task.clone(),
+        context_id: context.clone(),
+        status,
+        ..model::Task::default()
+    })
 }
 
 /// The agent would call it in its own generation.

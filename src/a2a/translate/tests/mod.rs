@@ -551,3 +551,28 @@ fn tokens_of_pages_are_nobodys_where_there_are_no_pages() {
     let new = json!({"taskId": "t1", "pageToken": "x"});
     assert_eq!(params(V1_0, Operation::PushList, &new), Err(Error::Malformed));
 }
+
+#[test]
+fn a_stream_of_1_0_opens_with_its_task() {
+    let id = RpcId(Bytes::from_static(b"1"));
+    let events = |caller, result: &Value, opens| -> Vec<Value> {
+        let data = json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string();
+        let out = pair(caller)
+            .event(Operation::Stream, &id, data.as_bytes(), opens)
+            .unwrap();
+        let text = std::str::from_utf8(&out).unwrap();
+        let data = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str::<Value>(data).unwrap()["result"].clone())
+            .collect()
+    };
+    let old = json!({"kind": "status-update", "taskId": "t1", "contextId": "c1", "final": true, "status": {"state": "failed"}});
+    let update = json!({"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_FAILED"}}});
+    let task = |state: &str| json!({"task": {"id": "t1", "contextId": "c1", "status": {"state": state}}});
+    assert_eq!(events(V1_0, &old, true), [task("TASK_STATE_FAILED"), update.clone()]);
+    assert_eq!(events(V1_0, &old, false), std::slice::from_ref(&update));
+    assert_eq!(events(V0_3, &update, true), [old]);
+    let old = json!({"kind": "artifact-update", "taskId": "t1", "contextId": "c1", "artifact": {"artifactId": "a", "parts": []}});
+    assert_eq!(events(V1_0, &old, true)[0], task("TASK_STATE_WORKING"));
+    assert_eq!(events(V1_0, &task_0_3(), true), [json!({"task": task_1_0()})]);
+    assert_eq!(events(V1_0, &message_0_3(), true), [json!({"message": message_1_0()})]);
+}
