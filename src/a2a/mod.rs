@@ -50,9 +50,12 @@ pub enum Binding {
     JsonRpc,
     /// Paths and query parameters, with ProtoJSON bodies.
     HttpJson,
+    /// Protobuf messages.
+    Grpc,
 }
 
 impl Binding {
+    /// Those that are served.
     pub const ALL: [Self; 2] = [Self::JsonRpc, Self::HttpJson];
 
     /// The name in cards.
@@ -60,6 +63,7 @@ impl Binding {
         match self {
             Self::JsonRpc => "JSONRPC",
             Self::HttpJson => "HTTP+JSON",
+            Self::Grpc => "GRPC",
         }
     }
 }

@@ -78,7 +78,7 @@ impl Reject {
             }]));
         }
         self.more.form = Some(match call.binding {
-            Binding::JsonRpc => Form::JsonRpc(call.id.clone()),
+            Binding::JsonRpc | Binding::Grpc => Form::JsonRpc(call.id.clone()),
             Binding::HttpJson => Form::HttpJson(call.generation),
         });
         self.more.event = reads_events_alone(call) && status(self.reason) == StatusCode::OK;

@@ -112,7 +112,7 @@ fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, input: &
 /// Readers append the paths of HTTP+JSON to the URL as it stands.
 fn url_of(binding: Binding, public_url: &str) -> &str {
     match binding {
-        Binding::JsonRpc => public_url,
+        Binding::JsonRpc | Binding::Grpc => public_url,
         Binding::HttpJson => public_url.strip_suffix('/').unwrap_or(public_url),
     }
 }

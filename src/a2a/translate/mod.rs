@@ -254,6 +254,7 @@ impl Pair {
                 out.push(b'}');
                 Ok(None)
             }
+            (Binding::Grpc, _) => Err(Error::Unsupported),
         }
     }
 }
