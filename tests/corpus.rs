@@ -6,6 +6,9 @@
     reason = "a test fails by a panic"
 )]
 
+#[path = "corpus/grpc.rs"]
+mod grpc;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -231,6 +234,7 @@ fn check_revealed(name: &str, answer: &Answer<'_>, expected: &Json) {
 fn state_of(wire: &str) -> TaskState {
     let name = wire.trim_start_matches("TASK_STATE_").to_lowercase().replace('_', "-");
     match name.as_str() {
+        "unspecified" => TaskState::Unknown,
         "submitted" => TaskState::Submitted,
         "working" => TaskState::Working,
         "input-required" => TaskState::InputRequired,

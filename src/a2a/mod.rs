@@ -4,6 +4,7 @@
 //! tested with tables and fuzzed. Ids are opaque text and are never rewritten.
 
 pub mod card;
+pub mod grpc;
 pub mod http_json;
 pub mod json;
 pub mod jsonrpc;
