@@ -217,6 +217,21 @@ impl TaskState {
         }
     }
 
+    /// The number of the protobuf enum.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Unknown => 0,
+            Self::Submitted => 1,
+            Self::Working => 2,
+            Self::Completed => 3,
+            Self::Failed => 4,
+            Self::Canceled => 5,
+            Self::InputRequired => 6,
+            Self::Rejected => 7,
+            Self::AuthRequired => 8,
+        }
+    }
+
     /// The text in JSON-RPC bodies of a generation.
     pub fn name(self, generation: Generation) -> &'static str {
         let (v0_3, v1_0) = match self {

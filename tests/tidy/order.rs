@@ -78,6 +78,7 @@ const PURE: &[&str] = &[
     "bytes",
     "fearless_simd",
     "memchr",
+    "prost",
     "serde",
     "serde_json",
     "simdutf8",

@@ -6,15 +6,65 @@
 
 mod answer;
 mod call;
+mod convert;
+mod fault;
 mod frame;
 mod methods;
 mod name;
+mod status;
 #[cfg(test)]
 mod tests;
+mod v0_3;
+mod v1_0;
+mod value;
 mod wire;
 
+pub use super::v0_3::Error;
 pub use answer::{AnswerError, read_answer};
 pub use call::{CallError, read_call};
+pub use fault::{read_fault, write_fault};
 pub use frame::{FrameError, Frames, PREFIX_BYTES, frame};
 pub use methods::{Method, method, path};
+pub use status::{Status, decode_details, decode_message, encode_details, encode_message, read_timeout};
 pub use wire::WireError;
+
+use super::model::{Request, Response};
+use super::{Generation, Operation};
+
+/// Reads the request of a call.
+pub fn read_request(generation: Generation, operation: Operation, message: &[u8]) -> Result<Request<'static>, Error> {
+    match generation {
+        Generation::V0_3 => v0_3::read_request(operation, message),
+        Generation::V1_0 => v1_0::read_request(operation, message),
+    }
+}
+
+/// Writes the request of a call.
+pub fn write_request(generation: Generation, request: Request<'_>) -> Result<Vec<u8>, Error> {
+    match generation {
+        Generation::V0_3 => v0_3::write_request(request),
+        Generation::V1_0 => v1_0::write_request(request),
+    }
+}
+
+/// Reads the answer to a call, or one message of its stream.
+pub fn read_response(generation: Generation, operation: Operation, message: &[u8]) -> Result<Response<'static>, Error> {
+    match generation {
+        Generation::V0_3 => v0_3::read_response(operation, message),
+        Generation::V1_0 => v1_0::read_response(operation, message),
+    }
+}
+
+/// Writes the answer to a call, or one message of its stream.
+pub fn write_response(generation: Generation, operation: Operation, response: Response<'_>) -> Result<Vec<u8>, Error> {
+    match generation {
+        Generation::V0_3 => v0_3::write_response(operation, response),
+        Generation::V1_0 => v1_0::write_response(operation, response),
+    }
+}
+
+impl From<prost::DecodeError> for Error {
+    fn from(_: prost::DecodeError) -> Self {
+        Self::Malformed
+    }
+}

@@ -585,11 +585,20 @@ impl Role {
         }
     }
 
-    fn from_number(number: u64) -> Self {
+    pub fn from_number(number: u64) -> Self {
         match number {
             1 => Self::User,
             2 => Self::Agent,
             _ => Self::Unspecified,
+        }
+    }
+
+    /// The number of the protobuf enum, the same in all generations.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Unspecified => 0,
+            Self::User => 1,
+            Self::Agent => 2,
         }
     }
 }

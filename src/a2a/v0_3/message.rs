@@ -208,7 +208,10 @@ impl<'a> TryFrom<model::Part<'a>> for Part<'a> {
 const WRAPPED: &str = "data_part_compat";
 
 /// The data of 0.3 are objects; another value goes in one, marked, so that it can be taken out again.
-fn wrap<'a>(data: Json<'a>, metadata: Option<Json<'a>>) -> Result<(Json<'a>, Option<Json<'a>>), Error> {
+pub(in crate::a2a) fn wrap<'a>(
+    data: Json<'a>,
+    metadata: Option<Json<'a>>,
+) -> Result<(Json<'a>, Option<Json<'a>>), Error> {
     if data.is_object() {
         return Ok((data, metadata));
     }
@@ -231,7 +234,7 @@ pub(super) fn wrap_object(data: Json<'_>) -> Result<Json<'_>, Error> {
 }
 
 /// Undoes `wrap`; leaves alone what does not look like it.
-fn unwrap<'a>(data: Json<'a>, metadata: Option<Json<'a>>) -> (Json<'a>, Option<Json<'a>>) {
+pub(in crate::a2a) fn unwrap<'a>(data: Json<'a>, metadata: Option<Json<'a>>) -> (Json<'a>, Option<Json<'a>>) {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
     struct Wrapped<'a> {

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use self::message::Message;
+pub(super) use self::message::{unwrap, wrap};
 use self::push::{PushConfig, TaskPushConfig};
+pub(super) use self::task::ends_a_stream;
 use self::task::{Event, Task};
 use super::Operation;
 use super::model::wire::{Json, Text, or_default, whole};

@@ -300,7 +300,7 @@ impl<'a> TryFrom<model::Artifact<'a>> for Artifact<'a> {
 }
 
 /// Streams of 1.0 end here too, and readers of 0.3 wait for an event that says so. At `auth-required` some agents go on.
-pub(super) fn ends_a_stream(state: TaskState) -> bool {
+pub(in crate::a2a) fn ends_a_stream(state: TaskState) -> bool {
     state.is_terminal() || state == TaskState::InputRequired
 }
 

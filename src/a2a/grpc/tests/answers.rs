@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::a2a::jsonrpc::{Answer, MAX_ID_BYTES, MAX_REVEALED};
-use crate::a2a::{ContextId, Generation, Operation, Revealed, TaskId, TaskState};
+use crate::a2a::{ContextId, Operation, Revealed, TaskId, TaskState};
 
 fn reveals(task: &str, context: &str, state: Option<TaskState>) -> Answer<'static> {
     let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());

@@ -1,8 +1,8 @@
 //! Which task and context requests name.
 
 use super::*;
+use crate::a2a::Operation;
 use crate::a2a::jsonrpc::{MAX_ID_BYTES, MAX_REFERENCES};
-use crate::a2a::{Generation, Operation};
 
 /// Task, context and references.
 type Named = (Option<String>, Option<String>, Vec<String>);

@@ -3,11 +3,15 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::a2a::Generation;
 use crate::a2a::Generation::{V0_3, V1_0};
 
 mod answers;
 mod calls;
+mod faults;
 mod frames;
+mod generated;
+mod losses;
 
 fn varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
