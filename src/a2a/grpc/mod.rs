@@ -6,6 +6,7 @@
 
 mod answer;
 mod call;
+mod card;
 mod convert;
 mod fault;
 mod frame;

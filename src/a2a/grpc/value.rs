@@ -149,7 +149,11 @@ impl Serialize for Struct {
 
 impl<'de> Deserialize<'de> for Struct {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        BTreeMap::deserialize(deserializer).map(|fields| Self { fields })
+        let object = BTreeMap::deserialize(deserializer).map(|fields| Self { fields })?;
+        if object.levels() > MAX_LEVELS {
+            return Err(de::Error::custom("nested too deeply"));
+        }
+        Ok(object)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::a2a::Generation::{V0_3, V1_0};
 
 mod answers;
 mod calls;
+mod cards;
 mod faults;
 mod frames;
 mod generated;

@@ -12,12 +12,13 @@ use self::message::Message;
 use self::push::{CreateRequest, PushConfig, PushPage, TaskPushConfig};
 use self::task::{SendMessageResponse, StreamResponse, Task};
 use super::Error;
+use super::card;
 use super::convert::{fields, metadata, nonzero, string, strings, texts};
 use super::name;
 use super::value::Struct;
-use crate::a2a::Operation;
 use crate::a2a::model::wire::Text;
 use crate::a2a::model::{self, Request, Response};
+use crate::a2a::{Generation, Operation};
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct SendMessageRequest {
@@ -162,7 +163,8 @@ pub(super) fn read_response(operation: Operation, message: &[u8]) -> Result<Resp
             <()>::decode(message)?;
             Response::Nothing
         }
-        Operation::ExtendedCard | Operation::List => return Err(Error::Unsupported),
+        Operation::ExtendedCard => Response::Card(card::read(Generation::V0_3, message)?),
+        Operation::List => return Err(Error::Unsupported),
     })
 }
 
@@ -174,7 +176,8 @@ pub(super) fn write_response(operation: Operation, response: Response<'_>) -> Re
         Response::Push(config) => TaskPushConfig::try_from(config)?.encode_to_vec(),
         Response::Pushes(page) => PushPage::try_from(page)?.encode_to_vec(),
         Response::Nothing => Vec::new(),
-        Response::Tasks(_) | Response::Card(_) => return Err(Error::Unsupported),
+        Response::Card(card) => card::write(Generation::V0_3, &card)?,
+        Response::Tasks(_) => return Err(Error::Unsupported),
     })
 }
 

@@ -10,11 +10,12 @@ use self::message::Message;
 use self::push::{PushConfig, PushPage};
 use self::task::{SendMessageResponse, StreamResponse, Task, TaskPage};
 use super::Error;
+use super::card;
 use super::convert::{fields, metadata, nonzero, state, string, strings, texts, time_text};
 use super::value::{Struct, Timestamp};
-use crate::a2a::Operation;
 use crate::a2a::model::wire::Text;
 use crate::a2a::model::{self, Request, Response};
+use crate::a2a::{Generation, Operation};
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct SendMessageRequest {
@@ -197,7 +198,7 @@ pub(super) fn read_response(operation: Operation, message: &[u8]) -> Result<Resp
             <()>::decode(message)?;
             Response::Nothing
         }
-        Operation::ExtendedCard => return Err(Error::Unsupported),
+        Operation::ExtendedCard => Response::Card(card::read(Generation::V1_0, message)?),
     })
 }
 
@@ -210,7 +211,7 @@ pub(super) fn write_response(operation: Operation, response: Response<'_>) -> Re
         Response::Push(config) => PushConfig::from(config).encode_to_vec(),
         Response::Pushes(page) => PushPage::from(page).encode_to_vec(),
         Response::Nothing => Vec::new(),
-        Response::Card(_) => return Err(Error::Unsupported),
+        Response::Card(card) => card::write(Generation::V1_0, &card)?,
     })
 }
 
