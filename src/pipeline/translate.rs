@@ -67,6 +67,11 @@ impl Translating {
                 Some(_) => Err(Reject::new(Reason::AgentNotReady)),
             };
         };
+        // The agent is told its own version, so that nobody else would refuse one that does not exist.
+        let asked = outgoing.headers.get(hygiene::A2A_VERSION).map(HeaderValue::as_bytes);
+        if call.generation == Generation::V1_0 && asked.is_some_and(|asked| !is_v1_0(asked)) {
+            return Err(Reject::new(Reason::VersionNotSupported).serving(&enforced.served));
+        }
         let original = Original {
             target,
             query: parts.uri.query(),
@@ -74,6 +79,7 @@ impl Translating {
         };
         outgoing.body = pair.request(call, original)?.into();
         let headers = &mut outgoing.headers;
+        drop_fields(headers);
         if pair.caller.binding == Binding::HttpJson {
             // The parameters are in the body now.
             outgoing.query = None;
@@ -106,6 +112,8 @@ impl Translating {
             tracing::warn!(?error, "the agent's answer cannot be turned into the caller's form");
             Reject::new(Reason::UpstreamBadAnswer)
         })?;
+        drop_fields(&mut parts.headers);
+        parts.headers.remove(hygiene::A2A_VERSION);
         rename_extensions(&mut parts.headers, self.pair.caller.generation);
         if let Some(status) = answer.status {
             answer::restate(parts, status);
@@ -195,13 +203,20 @@ impl Translating {
             let tenant = self.pair.tenant.as_deref();
             outgoing.body = jsonrpc::write_get(self.pair.agent.generation, &call.id, task, tenant);
         }
+        outgoing.headers.insert(header::ACCEPT, HeaderValue::from_static(JSON));
         let bytes = ask(agent, &probe, selected, outgoing).await?;
         let read = answer::check(&bytes, self.pair.agent.generation, call, json).map_err(Reject::new)?;
-        if learner.learn_at_once(&read.revealed).is_err() {
-            return Err(Reject::new(Reason::UpstreamBadAnswer));
-        }
         if read.error.is_some() {
             return Ok(First::Instead(bytes.clone()));
+        }
+        let bad = || Reject::new(Reason::UpstreamBadAnswer);
+        let asked = matches!(read.revealed.as_slice(), [one] if one.task == call.task);
+        if read.is_strange || !asked {
+            return Err(bad());
+        }
+        if let Some(confirming) = learner.learn(&read.revealed).map_err(|_| bad())? {
+            let confirmed = confirming.await;
+            learner.confirmed(confirmed, &read.revealed).map_err(|_| bad())?;
         }
         let id = &permit.call().id;
         match self.pair.task_event(id, &bytes) {
@@ -234,6 +249,33 @@ pub(super) enum First {
     Event(Bytes),
     /// The agent's error, of which there is no stream.
     Instead(Bytes),
+}
+
+/// Patches are not considered, and no version at all leaves it to the method (A2A 1.0 §3.6).
+fn is_v1_0(asked: &[u8]) -> bool {
+    asked.is_empty() || asked == b"1.0" || asked.starts_with(b"1.0.")
+}
+
+/// Fields about a body or a method that are not the ones that go on.
+const OF_ANOTHER_BODY: [&str; 12] = [
+    "etag",
+    "last-modified",
+    "content-digest",
+    "repr-digest",
+    "digest",
+    "content-md5",
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "if-unmodified-since",
+    "if-range",
+    "range",
+];
+
+fn drop_fields(headers: &mut HeaderMap) {
+    for name in OF_ANOTHER_BODY {
+        headers.remove(name);
+    }
 }
 
 /// Says the same under the name of a generation. Whoever sends both names means the other's generation too.

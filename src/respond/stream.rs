@@ -39,6 +39,9 @@ const BURST_BYTES: usize = 32 * 1024;
 /// Most that goes on at once, so that a caller who takes a large event slowly is seen to take it.
 const PIECE: usize = 64 * 1024;
 
+/// An event stream's comment.
+const COMMENT: Bytes = Bytes::from_static(b":\n\n");
+
 pub struct EventStream {
     body: Incoming,
     lease: Option<Lease>,
@@ -330,9 +333,10 @@ impl EventStream {
             self.reservation = None;
         }
         if self.pair.is_some() {
-            // Between events there are only comments, which say that the agent is still there.
+            // Between events there are only comments, which say that the agent is still there: so does one of ours, which
+            // stands whole where theirs may come in pieces.
             let idle = whole == 0 && self.scanner.partial_len() == 0;
-            let passes = if idle { chunk } else { translated.freeze() };
+            let passes = if idle { COMMENT } else { translated.freeze() };
             return Some(passes).filter(|passes| !passes.is_empty());
         }
         let waits = !self.first_seen || judges;

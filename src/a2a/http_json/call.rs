@@ -246,7 +246,7 @@ impl<'a> Body<'a> {
             b"config" if cursor.kind() == Kind::Object => {
                 return cursor.object(|cursor, name| self.config_member(cursor, name));
             }
-            b"config" => cursor.skip()?,
+            b"config" => self.params.skip_null(cursor, at)?,
             // The whole configuration, as a transcoder made from the protobuf wants it.
             b"pushNotificationConfig" | b"push_notification_config" => return self.inner(cursor),
             other => {
@@ -272,7 +272,7 @@ impl<'a> Body<'a> {
 
     fn inner(&mut self, cursor: &mut Strict<'a>) -> Result<(), json::Error> {
         if cursor.kind() != Kind::Object {
-            return cursor.skip();
+            return self.params.skip_null(cursor, cursor.at());
         }
         self.once(cursor.at(), |body| &mut body.has_config);
         cursor.object(|cursor, name| {
@@ -310,6 +310,9 @@ impl<'a> Body<'a> {
                 self.agree_by_name(&self.name, target)
             }
             Operation::PushCreate => {
+                if let Some(at) = self.params.bad_configuration {
+                    return problem(RequestErrorKind::InvalidParams, at);
+                }
                 agree(&self.params.task, target.task.as_deref())?;
                 self.agree_by_name(&self.parent, target)
             }

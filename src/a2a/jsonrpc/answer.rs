@@ -201,7 +201,13 @@ pub(in crate::a2a) fn read_result<'a>(
         (Operation::Send | Operation::Stream | Operation::Subscribe, Variants::Members | Variants::MembersAndFinal) => {
             wrapped(cursor, variants, answer)
         }
-        (Operation::Send | Operation::Stream | Operation::Subscribe | Operation::Get | Operation::Cancel, _) => {
+        // Nothing but a task, whatever else it says of itself.
+        (Operation::Get | Operation::Cancel, _) => {
+            let revealed = Item::read(cursor)?.revealed(Some(Variant::Task))?;
+            answer.is_strange = revealed.task.is_none();
+            reveal(answer, revealed, cursor.at())
+        }
+        (Operation::Send | Operation::Stream | Operation::Subscribe, Variants::Kinds) => {
             let item = Item::read(cursor)?;
             let revealed = item.revealed(None)?;
             answer.is_final = item.is_final;

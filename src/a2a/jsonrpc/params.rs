@@ -22,6 +22,8 @@ pub(in crate::a2a) struct Params<'a> {
     context: Field<'a>,
     /// Where `params.message` is, if it is no object.
     bad_message: Option<usize>,
+    /// Where a configuration is, if it is no object.
+    pub(in crate::a2a) bad_configuration: Option<usize>,
     message_task: Field<'a>,
     message_context: Field<'a>,
     references: References<'a>,
@@ -43,7 +45,7 @@ impl<'a> Params<'a> {
                 if cursor.kind() == Kind::Object {
                     return cursor.object(|cursor, name| self.configuration_member(cursor, name));
                 }
-                cursor.skip()?;
+                self.skip_null(cursor, at)?;
             }
             other => {
                 if is_look_alike(other, PARAMS) {
@@ -89,8 +91,17 @@ impl<'a> Params<'a> {
             if cursor.kind() == Kind::Object {
                 return cursor.object(|cursor, name| self.push_member(cursor, name));
             }
+            return self.skip_null(cursor, at);
         } else if is_look_alike(&name, CONFIGURATION) {
             self.look_alike = Some(at);
+        }
+        cursor.skip()
+    }
+
+    /// What ids are read from is an object or absent: some readers take a list for the members in their order.
+    pub(in crate::a2a) fn skip_null(&mut self, cursor: &mut Strict<'a>, at: usize) -> Result<(), json::Error> {
+        if cursor.kind() != Kind::Null {
+            self.bad_configuration = Some(at);
         }
         cursor.skip()
     }
@@ -117,7 +128,7 @@ impl<'a> Params<'a> {
             return problem(RequestErrorKind::LookAlikeParam, at);
         }
         let in_message = method.task == Place::Message || method.context == Place::Message;
-        if let Some(at) = self.bad_message.filter(|_| in_message) {
+        if let Some(at) = self.bad_message.or(self.bad_configuration).filter(|_| in_message) {
             return problem(RequestErrorKind::InvalidParams, at);
         }
         let task = match method.task {

@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 pub use super::v0_3::Error;
 
 use super::http_json::{self, Target};
+use super::json::Limits;
 use super::model::wire::Text;
 use super::model::{self, Request, Response};
 use super::{Binding, Call, Dialect, Generation, Operation, RpcId, TaskState, jsonrpc, sse, v0_3};
@@ -217,10 +218,33 @@ impl Pair {
             let fault = error::read(failed)?;
             return Ok(Err(error::told(fault, self.agent.generation, self.caller.generation)));
         }
-        Ok(Ok(match self.agent.generation {
+        let response = match self.agent.generation {
             Generation::V0_3 => v0_3::read_response(operation, result)?,
             Generation::V1_0 => Response::read(operation, result.map_or("null", RawValue::get))?,
-        }))
+        };
+        self.check_ids(operation, body, &response)?;
+        Ok(Ok(response))
+    }
+
+    /// Whose the task of an answer is was decided by what `jsonrpc::read_answer` reads in it. What is told must be about the same.
+    fn check_ids(&self, operation: Operation, body: &[u8], response: &Response<'_>) -> Result<(), Error> {
+        let Some((task, context)) = ids_of(response) else {
+            return Ok(());
+        };
+        let read = jsonrpc::read_answer(body, self.agent.generation, operation, Limits::default());
+        let read = read.map_err(|_| Error::Malformed)?;
+        let revealed = read.revealed.first();
+        let known_task = revealed
+            .and_then(|it| it.task.as_ref())
+            .map_or("", |task| task.as_str());
+        let known_context = revealed
+            .and_then(|it| it.context.as_ref())
+            .map_or("", |context| context.as_str());
+        if (known_task, known_context) == (task, context) {
+            Ok(())
+        } else {
+            Err(Error::Malformed)
+        }
     }
 
     /// Gives the status where the binding has one.
@@ -257,6 +281,20 @@ impl Pair {
             (Binding::Grpc, _) => Err(Error::Unsupported),
         }
     }
+}
+
+/// The task and the context that an answer is about.
+fn ids_of<'a>(response: &'a Response<'_>) -> Option<(&'a str, &'a str)> {
+    let (task, context) = match response {
+        Response::Task(task) | Response::Event(model::Event::Task(task)) => (&task.id, &task.context_id),
+        Response::Event(model::Event::Message(message)) => (&message.task_id, &message.context_id),
+        Response::Event(model::Event::StatusUpdate(update)) => (&update.task_id, &update.context_id),
+        Response::Event(model::Event::ArtifactUpdate(update)) => (&update.task_id, &update.context_id),
+        Response::Tasks(_) | Response::Push(_) | Response::Pushes(_) | Response::Nothing | Response::Card(_) => {
+            return None;
+        }
+    };
+    Some((task.as_str(), context.as_str()))
 }
 
 /// The task that an update is about, as far as the update tells; one that makes artifacts is at work.

@@ -17,10 +17,13 @@ pub(super) struct Message<'a> {
     #[serde(default, deserialize_with = "or_default")]
     kind: Text<'a>,
     #[serde(default, deserialize_with = "or_default")]
+    #[serde(alias = "message_id")]
     message_id: Text<'a>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
+    #[serde(alias = "context_id")]
     context_id: Text<'a>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
+    #[serde(alias = "task_id")]
     task_id: Text<'a>,
     #[serde(default, deserialize_with = "or_default")]
     role: Text<'a>,
@@ -31,6 +34,7 @@ pub(super) struct Message<'a> {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     extensions: Vec<Text<'a>>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(alias = "reference_task_ids")]
     reference_task_ids: Vec<Text<'a>>,
 }
 
@@ -57,6 +61,7 @@ struct File<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uri: Option<Text<'a>>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
+    #[serde(alias = "mime_type")]
     mime_type: Text<'a>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
     name: Text<'a>,

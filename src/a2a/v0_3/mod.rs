@@ -53,10 +53,13 @@ struct SendParams<'a> {
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Configuration<'a> {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(alias = "accepted_output_modes")]
     accepted_output_modes: Vec<Text<'a>>,
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "history_length")]
     history_length: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "push_notification_config")]
     push_notification_config: Option<PushConfig<'a>>,
     /// Absent: the agent decides, and all known ones block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,6 +72,7 @@ struct Configuration<'a> {
 struct TaskParams<'a> {
     id: Text<'a>,
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "history_length")]
     history_length: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Json<'a>>,
@@ -80,6 +84,7 @@ struct TaskParams<'a> {
 struct PushParams<'a> {
     id: Text<'a>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
+    #[serde(alias = "push_notification_config_id")]
     push_notification_config_id: Text<'a>,
 }
 

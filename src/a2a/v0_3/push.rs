@@ -33,7 +33,9 @@ struct Authentication<'a> {
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct TaskPushConfig<'a> {
     #[serde(default, deserialize_with = "or_default")]
+    #[serde(alias = "task_id")]
     task_id: Text<'a>,
+    #[serde(alias = "push_notification_config")]
     push_notification_config: PushConfig<'a>,
 }
 

@@ -17,6 +17,7 @@ pub(super) struct Task<'a> {
     #[serde(default, deserialize_with = "or_default")]
     id: Text<'a>,
     #[serde(default, deserialize_with = "or_default")]
+    #[serde(alias = "context_id")]
     context_id: Text<'a>,
     status: TaskStatus<'a>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
@@ -42,6 +43,7 @@ struct TaskStatus<'a> {
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Artifact<'a> {
     #[serde(default, deserialize_with = "or_default")]
+    #[serde(alias = "artifact_id")]
     artifact_id: Text<'a>,
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
     name: Text<'a>,
@@ -61,8 +63,10 @@ pub(super) struct StatusUpdate<'a> {
     #[serde(default, deserialize_with = "or_default")]
     kind: Text<'a>,
     #[serde(default, deserialize_with = "or_default")]
+    #[serde(alias = "task_id")]
     task_id: Text<'a>,
     #[serde(default, deserialize_with = "or_default")]
+    #[serde(alias = "context_id")]
     context_id: Text<'a>,
     status: TaskStatus<'a>,
     #[serde(default, deserialize_with = "or_default")]
@@ -77,13 +81,16 @@ pub(super) struct ArtifactUpdate<'a> {
     #[serde(default, deserialize_with = "or_default")]
     kind: Text<'a>,
     #[serde(default, deserialize_with = "or_default")]
+    #[serde(alias = "task_id")]
     task_id: Text<'a>,
     #[serde(default, deserialize_with = "or_default")]
+    #[serde(alias = "context_id")]
     context_id: Text<'a>,
     artifact: Artifact<'a>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     append: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "last_chunk")]
     last_chunk: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Json<'a>>,
@@ -107,10 +114,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Event<'a> {
             #[serde(default, deserialize_with = "or_default")]
             kind: Text<'a>,
             #[serde(default)]
+            #[serde(alias = "message_id")]
             message_id: Option<Json<'a>>,
             #[serde(default)]
             artifact: Option<Json<'a>>,
             #[serde(default)]
+            #[serde(alias = "task_id")]
             task_id: Option<Json<'a>>,
         }
         // Read twice, because what comes first may not be what says which it is.
@@ -304,6 +313,11 @@ pub(in crate::a2a) fn ends_a_stream(state: TaskState) -> bool {
     state.is_terminal() || state == TaskState::InputRequired
 }
 
+/// The years 1 to 9999, which is what a protobuf timestamp has.
+const YEARS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+/// With nine digits behind the second.
+const LONGEST: usize = "2026-11-21T00:00:00.123456789Z".len();
+
 /// RFC 3339 in UTC, as ProtoJSON wants it; a text without an offset is taken for UTC. Nothing, if it is no time: the readers
 /// of 1.0 would refuse the whole task.
 pub(super) fn utc(timestamp: Text<'_>) -> Text<'_> {
@@ -311,10 +325,12 @@ pub(super) fn utc(timestamp: Text<'_>) -> Text<'_> {
     if text.is_empty() {
         return timestamp;
     }
-    match Stamp::parse(text) {
-        Some(_) if text.ends_with('Z') => timestamp,
+    let read = Stamp::parse(text).or_else(|| Stamp::parse(&format!("{text}Z")));
+    match read.filter(|time| YEARS.contains(&time.seconds)) {
+        // As it stands, if ProtoJSON has so many digits and such seconds.
+        Some(_) if text.ends_with('Z') && text.len() <= LONGEST && text.get(17..19) != Some("60") => timestamp,
         Some(time) => Text::from(time.to_string()),
-        None => Stamp::parse(&format!("{text}Z")).map_or_else(Text::default, |time| Text::from(time.to_string())),
+        None => Text::default(),
     }
 }
 

@@ -199,7 +199,17 @@ async fn streams_are_translated_event_by_event() {
     };
     // The agent sends each one only after the one before was read.
     sender.send(Some(": ping\r\n\r\n".to_owned())).await.unwrap();
-    assert_eq!(next().await.as_deref(), Some(": ping\r\n\r\n"));
+    assert_eq!(next().await.as_deref(), Some(":\n\n"));
+    // A comment in two pieces, the second with the beginning of an event.
+    sender.send(Some(": ping - 2026".to_owned())).await.unwrap();
+    assert_eq!(next().await.as_deref(), Some(":\n\n"));
+    sender
+        .send(Some(
+            "-11-21\r\n\r\n".to_owned() + &event("7", &status("TASK_STATE_SUBMITTED")),
+        ))
+        .await
+        .unwrap();
+    assert_eq!(events(&next().await.expect("an event")), [update("submitted", false)]);
     let whole = event("7", &status("TASK_STATE_WORKING"));
     let (begin, end) = whole.split_at(40);
     sender.send(Some(begin.to_owned())).await.unwrap();
@@ -214,7 +224,7 @@ async fn streams_are_translated_event_by_event() {
     assert_eq!(next().await, None, "a clean end");
     let record = gateway.access(1).await.pop().expect("a record");
     let told = (&record["outcome"], &record["events"], &record["task"]);
-    assert_eq!(told, (&"ok".into(), &3.into(), &"t1".into()));
+    assert_eq!(told, (&"ok".into(), &4.into(), &"t1".into()));
 }
 
 /// What a caller gets of a stream of these chunks, and whether it ended cleanly.
@@ -513,4 +523,109 @@ async fn an_old_caller_gets_all_pages_at_once() {
     let gateway = Gateway::of(&[agent.address], "policy: { task_owner: none }", "").await;
     let got = ask(&gateway, &[], &list).await;
     assert_eq!((got.status, agent.received().len()), (502, 100));
+}
+
+#[tokio::test]
+async fn lists_are_no_objects() {
+    let agent = Agent::start(|_| Reply::Silence).await;
+    let gateway = start(&agent, "").await;
+    let hook = json!(["tenant", "id", "bobs", "https://hook.example"]);
+    for configuration in [
+        json!({"taskPushNotificationConfig": hook}),
+        json!([[], {"taskId": "bobs", "url": "u"}]),
+    ] {
+        let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]});
+        let params = json!({"message": message, "configuration": configuration});
+        let rest = [("x-api-key", ANN), JSON];
+        let got = call(
+            gateway.address,
+            "POST",
+            "/agent/message:send",
+            &rest,
+            &params.to_string(),
+        )
+        .await;
+        assert_eq!(got.status, 400, "{configuration}: {}", got.text());
+        let rpc = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string();
+        assert_eq!(by(ANN, &gateway, &rpc).await.code(), -32602, "{configuration}");
+    }
+    assert!(agent.received().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_is_told_as_what_it_was_judged_to_be() {
+    let secret = json!([{"artifactId": "a", "parts": [{"kind": "text", "text": "SECRET"}]}]);
+    let status = json!({"state": "working"});
+    let answers = [
+        json!({"task_id": "t1", "id": "bobs", "contextId": "c", "status": status, "artifacts": secret}),
+        json!({"kind": "status-update", "taskId": "t1", "id": "bobs", "status": status, "artifacts": secret}),
+        json!({"kind": "message", "id": "bobs", "role": "agent", "status": status, "artifacts": secret}),
+        json!({"taskId": null, "message_id": "x", "id": "bobs", "status": status, "artifacts": secret}),
+        json!(["task", "bobs", "c", {"state": "working"}, secret]),
+    ];
+    for strange in answers {
+        let told = strange.clone();
+        let agent = Agent::with_card(CARD_0_3, move |request| {
+            match request.json()["params"]["message"].as_object() {
+                Some(message) => {
+                    let id = if message["messageId"] == "bobs" { "bobs" } else { "t1" };
+                    Reply::Json(answer(request, &task_0_3(id, "working")))
+                }
+                None => Reply::Json(answer(request, &told)),
+            }
+        })
+        .await;
+        let gateway = start(&agent, "").await;
+        by(BOB, &gateway, &send("1", "x").replace("\"m\"", "\"bobs\"")).await;
+        by(ANN, &gateway, &send("1", "x")).await;
+        for method in ["GetTask", "CancelTask", "SubscribeToTask"] {
+            let got = by(ANN, &gateway, &of_task(method, "t1")).await;
+            assert!(!got.text().contains("SECRET"), "{method} {strange}: {}", got.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_version_is_refused_though_the_agent_would_never_see_it() {
+    let agent = Agent::with_card(CARD_0_3, |request| {
+        Reply::Json(answer(request, &task_0_3("t1", "working")))
+    })
+    .await;
+    let gateway = Gateway::of(&[agent.address], "policy: { task_owner: none }", "").await;
+    for (version, code) in [
+        ("9.9", Some(-32009)),
+        ("0.3", Some(-32009)),
+        ("1.0", None),
+        ("1.0.1", None),
+    ] {
+        let got = ask(&gateway, &[("a2a-version", version)], &of_task("GetTask", "t1")).await;
+        assert_eq!(got.json()["error"]["code"].as_i64(), code, "{version}");
+    }
+    let rest = [CREDENTIAL, ("a2a-version", "9.9")];
+    assert_eq!(
+        call(gateway.address, "GET", "/agent/tasks/t1", &rest, "").await.status,
+        400
+    );
+    assert_eq!(agent.received().len(), 2);
+}
+
+#[tokio::test]
+async fn fields_about_another_body_do_not_go_on() {
+    let agent = Agent::start(|request| {
+        let body = answer(request, &task_1_0("t1", "TASK_STATE_WORKING"));
+        let fields =
+            "content-type: application/json\r\netag: \"x\"\r\ncontent-digest: sha-256=:x:\r\na2a-version: 1.0\r\n";
+        Reply::Whole(200, fields, body)
+    })
+    .await;
+    let gateway = Gateway::of(&[agent.address], "policy: { task_owner: none }", "").await;
+    let fields = [CREDENTIAL, ("if-none-match", "\"x\""), ("range", "bytes=0-1")];
+    let got = call(gateway.address, "GET", "/agent/v1/tasks/t1", &fields, "").await;
+    assert_eq!(got.status, 200);
+    for name in ["etag", "content-digest", "a2a-version"] {
+        assert_eq!(got.header(name), None, "{name}");
+    }
+    for name in ["if-none-match", "range"] {
+        assert_eq!(agent.received()[0].field(name), None, "{name}");
+    }
 }

@@ -82,14 +82,24 @@ fn answers_of_0_3_reveal_by_their_kind() {
         ("[1]", &[]),
         (r#""x""#, &[]),
     ] {
-        for operation in [
-            Operation::Send,
-            Operation::Stream,
-            Operation::Subscribe,
-            Operation::Get,
-            Operation::Cancel,
-        ] {
+        for operation in [Operation::Send, Operation::Stream, Operation::Subscribe] {
             reveals(result, V0_3, operation, expected);
+        }
+    }
+}
+
+#[test]
+fn what_a_get_or_a_cancel_answers_is_a_task_whatever_it_says() {
+    for result in [
+        r#"{"kind":"task","id":"t","contextId":"c"}"#,
+        r#"{"kind":"message","messageId":"m","id":"t","taskId":"x","contextId":"c"}"#,
+        r#"{"kind":"status-update","taskId":"x","id":"t","contextId":"c"}"#,
+        r#"{"task_id":"x","id":"t","contextId":"c"}"#,
+    ] {
+        for operation in [Operation::Get, Operation::Cancel] {
+            for generation in crate::a2a::Generation::ALL {
+                reveals(result, generation, operation, &[("t", "c", None)]);
+            }
         }
     }
 }

@@ -254,7 +254,14 @@ fn the_task_of_an_inline_push_configuration_is_named_too() {
             names(&["r"]),
         ),
         ("null", names(&["r"])),
-        ("[]", names(&["r"])),
+        // Some readers take a list for the members in their order.
+        ("[]", Err(Refused::InvalidParams)),
+        ("7", Err(Refused::InvalidParams)),
+        (
+            r#"{"taskPushNotificationConfig":["tenant","id","t"]}"#,
+            Err(Refused::InvalidParams),
+        ),
+        (r#"{"push_notification_config":"t"}"#, Err(Refused::InvalidParams)),
         (
             r#"{"taskPushNotificationConfig":{"taskId":7}}"#,
             Err(Refused::InvalidParams),

@@ -316,7 +316,16 @@ fn times_are_told_in_utc() {
     check("2026-11-21T04:06:25.490745+00:00", Some("2026-11-21T04:06:25.490745Z"));
     check("2026-11-21T06:06:25+02:00", Some("2026-11-21T04:06:25Z"));
     check("2026-11-21T04:06:25.490745", Some("2026-11-21T04:06:25.490745Z"));
+    check(
+        "2026-11-21T04:06:25.123456789012Z",
+        Some("2026-11-21T04:06:25.123456789Z"),
+    );
+    check("2026-11-21T04:06:60Z", Some("2026-11-21T04:07:00Z"));
     check("yesterday", None);
+    // Years that a protobuf timestamp does not have.
+    check("0001-01-01T00:00:00+02:00", None);
+    check("9999-12-31T23:59:59-05:00", None);
+    check("0000-06-01T00:00:00Z", None);
 }
 
 #[test]
@@ -575,4 +584,25 @@ fn a_stream_of_1_0_opens_with_its_task() {
     assert_eq!(events(V1_0, &old, true)[0], task("TASK_STATE_WORKING"));
     assert_eq!(events(V1_0, &task_0_3(), true), [json!({"task": task_1_0()})]);
     assert_eq!(events(V1_0, &message_0_3(), true), [json!({"message": message_1_0()})]);
+}
+
+#[test]
+fn the_spellings_of_python_models_are_read() {
+    let message = json!({"kind": "message", "message_id": "m1", "context_id": "c1", "task_id": "t1", "role": "user",
+        "reference_task_ids": ["t0"], "parts": [{"kind": "file", "file": {"bytes": "AA==", "mime_type": "x/y"}}]});
+    let send = json!({"message": message, "configuration": {"accepted_output_modes": ["a/b"], "history_length": 2}});
+    let expected = json!({
+        "message": {"messageId": "m1", "contextId": "c1", "taskId": "t1", "role": "ROLE_USER", "referenceTaskIds": ["t0"],
+            "parts": [{"raw": "AA==", "mediaType": "x/y"}]},
+        "configuration": {"acceptedOutputModes": ["a/b"], "historyLength": 2}});
+    assert_eq!(params(V0_3, Operation::Send, &send), Ok(expected));
+    let delete = json!({"id": "t1", "push_notification_config_id": "p1"});
+    assert_eq!(
+        params(V0_3, Operation::PushDelete, &delete),
+        Ok(json!({"taskId": "t1", "id": "p1"}))
+    );
+    let update = json!({"task_id": "t1", "context_id": "c1", "status": {"state": "working"}});
+    let expected =
+        json!({"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}});
+    assert_eq!(result(V1_0, Operation::Stream, &update), Ok(expected));
 }
