@@ -84,6 +84,9 @@ def table(gaps: list[Gap], results: Results) -> str:
     for client in clients:
         cells = []
         for agent in agents:
+            if f'{client}>{agent}' not in results:
+                cells.append('not run')
+                continue
             here = results[f'{client}>{agent}'].values()
             cell = str(sum(one['ok'] is True for one in here))
             if numbers := sorted({one['gap'] for one in here if 'gap' in one}):

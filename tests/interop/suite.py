@@ -60,16 +60,31 @@ AGENTS = {
 }
 
 
+REST = '+rest'
+
+
 @dataclass(frozen=True)
 class Client:
-    """A client program; `generations` is what it speaks, first what it takes where a card offers all of them."""
+    """A client program; `generations` is what it speaks, first what it takes where a card offers all of them. With `+rest` at
+    its end the name is that of a client over JSON-RPC: the same program, told to speak HTTP+JSON, which no agent here does."""
 
     name: str
     command: tuple[str, ...]
     generations: tuple[str, ...]
 
+    @property
+    def rest(self) -> bool:
+        return self.name.endswith(REST)
 
-CLIENTS = (
+    def over_json_rpc(self) -> 'Client':
+        name = self.name.removesuffix(REST)
+        return next(one for one in CLIENTS if one.name == name)
+
+    def over_rest(self) -> 'Client':
+        return Client(self.name + REST, (*self.command, '--rest'), self.generations)
+
+
+JSON_RPC_CLIENTS = (
     Client('py02', (str(PYTHON_02), 'clients/client_py0.py'), ('0.2',)),
     Client('py03', (str(PYTHON_03), 'clients/client_py0.py'), ('0.3',)),
     Client('js03', ('node', 'js-0.3/client.mjs'), ('0.3',)),
@@ -79,6 +94,9 @@ CLIENTS = (
     Client('js1-compat', ('node', 'clients/client_js1.mjs', '--compat'), ('1.0', '0.3')),
     Client('js1@0.3', ('node', 'clients/client_js1.mjs', '--compat', '--only', '0.3'), ('0.3',)),
 )
+# Not py02, as 0.2 has no HTTP+JSON, nor js1-compat, which would do the same as js1.
+REST_CLIENTS = tuple(one.over_rest() for one in JSON_RPC_CLIENTS if one.name not in ('py02', 'js1-compat'))
+CLIENTS = JSON_RPC_CLIENTS + REST_CLIENTS
 
 
 class Process:

@@ -1,21 +1,23 @@
 // The client on the JavaScript SDK 1.x. It speaks 1.0; with `--compat` also 0.3, when that is what
-// the card offers, and with `--only 0.3` nothing else.
+// the card offers, and with `--only 0.3` nothing else; with `--rest` over HTTP+JSON.
 
 import { randomUUID } from 'node:crypto';
 
 import { Role, TaskState } from '@a2a-js/sdk';
-import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client';
 
-import { args, check, run } from './harness.mjs';
+import { args, check, codeOf, run } from './harness.mjs';
 import { scenariosOf } from './scenarios.mjs';
 
 const legacyCompat = { enabled: args.compat };
+
+const Transport = args.rest ? RestTransportFactory : JsonRpcTransportFactory;
 
 const card = (fetchImpl, base) => new DefaultAgentCardResolver({ fetchImpl, legacyCompat }).resolve(base);
 
 async function connect(fetchImpl, base, known) {
   const factory = new ClientFactory({
-    transports: [new JsonRpcTransportFactory({ fetchImpl, legacyCompat })],
+    transports: [new Transport({ fetchImpl, legacyCompat })],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl, legacyCompat }),
   });
   if (!known && !args.only) return factory.createFromUrl(base);
@@ -70,7 +72,7 @@ const task = (id) => ({ tenant: '', id, metadata: undefined });
 // An error on a stream comes as a plain Error with the typed one as its cause.
 function refusal(error) {
   const typed = error.envelopeCode === undefined && error.cause?.envelopeCode !== undefined ? error.cause : error;
-  return { error: typed.name, code: typed.envelopeCode ?? null };
+  return { error: typed.name, code: typed.envelopeCode ?? (args.rest ? codeOf(typed, typed.name) : null) };
 }
 
 function hooks(client, taskId) {

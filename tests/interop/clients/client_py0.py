@@ -36,7 +36,7 @@ except ImportError:
 
     BLIND = 'stream'
 
-from harness import HOOK, LARGE, UNICODE, UNKNOWN_TASK, NotApplicable, Session, check, ends, equal, run
+from harness import CODE_OF_STATUS, HOOK, LARGE, UNICODE, UNKNOWN_TASK, NotApplicable, Session, check, ends, equal, run
 
 
 def state(task_or_update) -> str:
@@ -52,7 +52,7 @@ def refusal(error: A2AClientError) -> dict:
     if isinstance(error, A2AClientJSONRPCError):
         seen['code'] = error.error.code
     if isinstance(error, A2AClientHTTPError):
-        seen['code'] = error.status_code
+        seen['code'] = CODE_OF_STATUS.get(error.status_code, error.status_code)
     return seen
 
 
@@ -84,11 +84,16 @@ def request(text: str, task_id: str | None = None, context_id: str | None = None
     )
 
 
+def config(session: Session, http, streaming: bool = True) -> ClientConfig:
+    binding = {'supported_transports': ['HTTP+JSON']} if session.args.rest else {}
+    return ClientConfig(streaming=streaming, httpx_client=http, **binding)
+
+
 @asynccontextmanager
 async def connect(session: Session, streaming: bool = True, card=None, **credential):
     """A client made by the SDK from nothing but the published card."""
     async with session.http(**credential) as http:
-        yield await ClientFactory.connect(card or session.base, ClientConfig(streaming=streaming, httpx_client=http))
+        yield await ClientFactory.connect(card or session.base, config(session, http, streaming))
 
 
 async def send(client, text: str, **ids):
@@ -285,7 +290,7 @@ async def _resubscribe(client, task_id: str):
 
 async def resubscribe(session: Session):
     async with session.http() as http:
-        client = await ClientFactory.connect(session.base, ClientConfig(httpx_client=http))
+        client = await ClientFactory.connect(session.base, config(session, http))
         events = client.send_message(request('slow 20'))
         task_id = task_id_of(await anext(events))
         await anext(events)

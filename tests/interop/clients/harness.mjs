@@ -20,6 +20,8 @@ export const { values: args } = parseArgs({
     compat: { type: 'boolean', default: false },
     // The one generation to speak, whatever else the card offers.
     only: { type: 'string' },
+    // Speak HTTP+JSON instead of JSON-RPC.
+    rest: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
   },
 });
@@ -37,6 +39,19 @@ export const UNICODE = 'Grüße, 你好, 🚢 "quoted" \\ back\nnew line\ttab \u
 export const LARGE = '0123456789abcdef'.repeat(4096);
 export const UNKNOWN_TASK = '00000000-0000-4000-8000-000000000000';
 export const HOOK = 'http://127.0.0.1:9/hook';
+
+// Over HTTP+JSON the SDKs give a class and no code, or a plain error that has the code in its text.
+const CODE_OF_CLASS = {
+  TaskNotFoundError: -32001,
+  TaskNotCancelableError: -32002,
+  PushNotificationNotSupportedError: -32003,
+  UnsupportedOperationError: -32004,
+};
+
+export function codeOf(error, name) {
+  const told = /\(Code: (-\d+)\)/.exec(error.message)?.[1];
+  return CODE_OF_CLASS[name] ?? (told ? Number(told) : null);
+}
 
 export class NotApplicable extends Error {}
 
@@ -107,6 +122,8 @@ class Session {
   stayed() {
     for (const url of this.urls) {
       check(url === this.base || url.startsWith(`${this.base}/`), `the client went to ${url}, outside ${this.base}`);
+      // JSON-RPC goes to the base itself, HTTP+JSON never does.
+      check(!args.rest || url.replace(/\/$/, '') !== this.base, 'the client spoke JSON-RPC');
     }
     this.other?.stayed();
   }

@@ -58,6 +58,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--other', help='the same agent behind another gateway, for the scenario handover')
     parser.add_argument('--stranger', help='the bearer token of another caller, for the scenario handover')
     parser.add_argument('--only', help='the one generation to speak, whatever else the card offers')
+    parser.add_argument('--rest', action='store_true', help='speak HTTP+JSON instead of JSON-RPC')
     parser.add_argument('--expect-auth', action='store_true', help='calls without a credential must get 401')
     parser.add_argument('--timeout', type=float, default=20, help='seconds for one scenario')
     parser.add_argument('--trace', action='store_true', help='stack traces of failures on stderr')
@@ -122,6 +123,8 @@ class Session:
         """A client that left the published base would go round the gateway unnoticed."""
         for url in self.urls:
             check(url == self.base or url.startswith(f'{self.base}/'), f'the client went to {url}, outside {self.base}')
+            # JSON-RPC goes to the base itself, HTTP+JSON never does.
+            check(not (self.args.rest and url.rstrip('/') == self.base), 'the client spoke JSON-RPC')
         if self.other:
             self.other.stayed()
 
@@ -174,3 +177,5 @@ UNICODE = 'Grüße, 你好, 🚢 "quoted" \\ back\nnew line\ttab \u2028 end'
 LARGE = '0123456789abcdef' * 4096
 UNKNOWN_TASK = '00000000-0000-4000-8000-000000000000'
 HOOK = 'http://127.0.0.1:9/hook'
+# HTTP+JSON of 0.3 gives Python callers nothing but the status: the JSON-RPC code that it stands for, where that is one.
+CODE_OF_STATUS = {404: -32001, 409: -32002, 500: -32603, 501: -32004} if '--rest' in sys.argv else {}

@@ -1,17 +1,19 @@
-// The client on the JavaScript SDK 0.3, which speaks 0.3 only.
+// The client on the JavaScript SDK 0.3, which speaks 0.3 only; with `--rest` over HTTP+JSON.
 
 import { randomUUID } from 'node:crypto';
 
-import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client';
 
-import { run } from '../clients/harness.mjs';
+import { args, codeOf, run } from '../clients/harness.mjs';
 import { scenariosOf } from '../clients/scenarios.mjs';
+
+const Transport = args.rest ? RestTransportFactory : JsonRpcTransportFactory;
 
 const card = (fetchImpl, base) => new DefaultAgentCardResolver({ fetchImpl }).resolve(base);
 
 async function connect(fetchImpl, base, known) {
   const factory = new ClientFactory({
-    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+    transports: [new Transport({ fetchImpl })],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
   });
   return known ? factory.createFromAgentCard(known) : factory.createFromUrl(base);
@@ -46,6 +48,7 @@ const task = (id) => ({ id });
 
 // An error on a stream comes as a plain Error with the typed one as its cause.
 function refusal(error) {
+  if (args.rest) return { error: error.constructor.name, code: codeOf(error, error.constructor.name) };
   const typed = error.errorResponse ? error : error.cause?.errorResponse ? error.cause : error;
   return { error: typed.constructor.name, code: typed.errorResponse?.error.code ?? null };
 }
