@@ -1,6 +1,5 @@
 //! One agent from its configuration: endpoints, limits, card, and what its card makes the gateway enforce.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +11,13 @@ use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
 use super::leaving;
-use crate::a2a::card::{OriginCard, Publication, SchemeForm};
-use crate::a2a::security::{SchemeName, Security};
-use crate::a2a::{Binding, Generation};
+use super::rules::{Rules, bindings, served};
+use crate::a2a::card::{OriginCard, Publication};
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
 use crate::balance::{Endpoint, Endpoints};
 use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService};
-use crate::config::{self, AgentRoute, Config, Policy, Problem};
+use crate::config::{self, Config, Problem};
 use crate::drain::Drain;
 use crate::gather::probe::Probes;
 use crate::http::fetch;
@@ -456,132 +454,11 @@ fn at_root(url: &str, path: &str) -> String {
     format!("{}{path}", url.get(..end).unwrap_or_default())
 }
 
-/// What the configuration says about the card of one agent.
-#[derive(PartialEq)]
-struct Rules {
-    public_url: String,
-    security: Option<Security>,
-    policy: Policy,
-    generation: Option<Generation>,
-    translate: bool,
-    schemes: BTreeMap<SchemeName, SchemeForm>,
-    /// The URLs of the agent's own servers.
-    upstream: Vec<String>,
-    overrides: serde_json::Map<String, serde_json::Value>,
-}
-
-impl Rules {
-    fn of(agent: &config::Agent, config: &Config) -> Self {
-        let schemes = config.security_schemes.iter();
-        Self {
-            public_url: public_url(&config.public_url, &agent.route),
-            security: agent.security.clone(),
-            policy: agent.policy.clone(),
-            generation: agent.upstream.generation,
-            translate: agent.translate,
-            schemes: schemes
-                .map(|(name, scheme)| (name.clone(), card::scheme_form(scheme)))
-                .collect(),
-            upstream: (agent.upstream.endpoints.iter().map(|endpoint| &endpoint.url))
-                .chain(&agent.card.url)
-                .cloned()
-                .collect(),
-            overrides: agent.card.overrides.clone(),
-        }
-    }
-
-    /// From the card that was read to what is enforced and published; both from one place, so that they cannot differ.
-    fn decide(&self, origin: &OriginCard, agent: &Agent, verifiers: &Verifiers) -> Result<Publication, OutOfService> {
-        let security = match &self.security {
-            Some(configured) => configured.clone(),
-            None => origin.security.clone()?,
-        };
-        let requirement = verifiers
-            .resolve(&security)
-            .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
-        let generations = match self.generation {
-            Some(generation) => vec![generation],
-            None => origin.generations(),
-        };
-        let tenant = |generation| {
-            origin
-                .interface(generation)
-                .and_then(|interface| interface.tenant.as_deref())
-        };
-        let spoken: Vec<_> = (generations.into_iter())
-            .map(|generation| Spoken {
-                generation,
-                tenant: tenant(generation).map(Arc::from),
-            })
-            .collect();
-        let served = served(&spoken, self.translate);
-        if served.is_empty() {
-            return Err(OutOfService(
-                "the card offers no JSON-RPC interface of A2A 0.3 or 1.0; set upstream.protocol.generation if it has one"
-                    .to_owned(),
-            ));
-        }
-        agent.enforced.store(Some(Arc::new(Enforced {
-            ownership: Ownership::new(&self.policy, requirement.is_open()),
-            requirement,
-            served: served.clone(),
-            bindings: bindings(self.translate),
-            spoken,
-        })));
-        Ok(Publication {
-            public_url: self.public_url.clone(),
-            served,
-            bindings: bindings(self.translate),
-            enforced: security,
-            schemes: self.schemes.clone(),
-            streaming: true,
-            push: true,
-            extended: true,
-            upstream: self.upstream.clone(),
-            overrides: self.overrides.clone(),
-        })
-    }
-}
-
-/// The generations that callers may use. What an agent does not speak is translated, once it is known what it speaks.
-fn served(spoken: &[Spoken], translate: bool) -> Vec<Generation> {
-    if translate && !spoken.is_empty() {
-        return Generation::ALL.to_vec();
-    }
-    spoken.iter().map(|spoken| spoken.generation).collect()
-}
-
-/// The bindings that callers may use: agents are spoken to in JSON-RPC, and the others are translated.
-fn bindings(translate: bool) -> Vec<Binding> {
-    if translate {
-        Binding::ALL.to_vec()
-    } else {
-        vec![Binding::JsonRpc]
-    }
-}
-
 /// The name that the agent's own servers carry, if it is not the host of their URLs; it is none of a card from elsewhere.
 fn server_name(config: &config::Agent) -> Option<ServerName<'static>> {
     let name = config.upstream.tls.server_name.as_ref()?;
     let own = config.card.url.is_none();
     own.then(|| tls::client::server_name(&config.upstream.tls, name).ok())?
-}
-
-/// Where callers find the agent, as its card says.
-fn public_url(base: &str, route: &AgentRoute) -> String {
-    match route {
-        AgentRoute::Path(path) if path.is_empty() => format!("{base}/"),
-        AgentRoute::Path(path) => format!("{base}{path}"),
-        AgentRoute::Host(host) => {
-            let (scheme, rest) = base.split_once("://").unwrap_or(("https", base));
-            let authority = rest.split('/').next().unwrap_or_default();
-            let port = authority.rsplit_once(':').map(|(_, port)| port);
-            match port.filter(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())) {
-                Some(port) => format!("{scheme}://{host}:{port}/"),
-                None => format!("{scheme}://{host}/"),
-            }
-        }
-    }
 }
 
 struct Source {

@@ -8,6 +8,7 @@ mod examine;
 mod leaving;
 mod listen;
 mod reload;
+mod rules;
 mod site;
 
 use std::net::SocketAddr;

@@ -9,7 +9,7 @@ use super::send::place;
 use super::{Agent, Enforced};
 use crate::a2a::http_json::Target;
 use crate::a2a::translate::{self, Original, Pair};
-use crate::a2a::{Binding, Call, Dialect, Generation, json, jsonrpc, sse};
+use crate::a2a::{Binding, Call, Dialect, Generation, Revealed, json, jsonrpc, sse};
 use crate::authorize::Permit;
 use crate::balance::Selected;
 use crate::http::hygiene;
@@ -100,18 +100,22 @@ impl Translating {
         }))
     }
 
-    /// Turns a whole answer into one of the caller's generation.
+    /// Turns a whole answer, which reveals the ids that were `judged`, into one of the caller's dialect.
     pub fn finish(
         &self,
         call: &Call,
         parts: &mut response::Parts,
         bytes: &[u8],
+        judged: &[Revealed],
         outcome: Outcome,
     ) -> Result<Bytes, Reject> {
-        let answer = self.pair.answer(call.operation, &call.id, bytes).map_err(|error| {
-            tracing::warn!(?error, "the agent's answer cannot be turned into the caller's form");
-            Reject::new(Reason::UpstreamBadAnswer)
-        })?;
+        let answer = self
+            .pair
+            .answer(call.operation, &call.id, bytes, judged)
+            .map_err(|error| {
+                tracing::warn!(?error, "the agent's answer cannot be turned into the caller's form");
+                Reject::new(Reason::UpstreamBadAnswer)
+            })?;
         drop_fields(&mut parts.headers);
         parts.headers.remove(hygiene::A2A_VERSION);
         rename_extensions(&mut parts.headers, self.pair.caller.generation);
@@ -134,7 +138,7 @@ impl Translating {
         let Answered { mut parts, content } = listed;
         let content = match content {
             Content::Gathered(bytes, outcome, left_out) => {
-                Content::Gathered(self.finish(call, &mut parts, &bytes, outcome)?, outcome, left_out)
+                Content::Gathered(self.finish(call, &mut parts, &bytes, &[], outcome)?, outcome, left_out)
             }
             Content::Whole(..) | Content::Stream(_) => content,
         };
@@ -219,7 +223,7 @@ impl Translating {
             learner.confirmed(confirmed, &read.revealed).map_err(|_| bad())?;
         }
         let id = &permit.call().id;
-        match self.pair.task_event(id, &bytes) {
+        match self.pair.task_event(id, &bytes, &read.revealed) {
             Ok(Some(event)) => Ok(First::Event(event)),
             Ok(None) => Err(Reject::new(Reason::UnsupportedOperation).because("the task has ended")),
             Err(_) => Err(Reject::new(Reason::UpstreamBadAnswer)),

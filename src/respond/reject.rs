@@ -67,8 +67,8 @@ impl Reject {
         self
     }
 
-    /// In the form of the call, with its id, and in 1.0 with what its clients tell errors apart by (A2A 1.0 §9.5). In 0.3 an error of the
-    /// protocol is an event where a stream was asked for: its clients read nothing else there.
+    /// In the form of the call, with its id, and in 1.0 with what its clients tell errors apart by (A2A 1.0 §9.5). In 0.3 an
+    /// error of the protocol is an event where a stream was asked for: its clients read nothing else there.
     pub fn answering(mut self, call: &Call) -> Self {
         if let Some(reason) = protocol_error(self.reason).filter(|_| call.generation == Generation::V1_0) {
             self.more.details = Some(json!([{

@@ -1,4 +1,5 @@
-//! An agent's event stream on its way to the caller: bytes untouched, event by event, learned from as they pass.
+//! An agent's event stream on its way to the caller: bytes untouched, event by event, learned from as they pass. For a caller
+//! of another dialect each event is translated when it is whole, and comments are the gateway's own.
 //!
 //! Nothing that could reveal a task leaves before its owner is recorded: until the first event is whole, and its task
 //! learned, the bytes of an unfinished event wait here (bounded by `event_bytes`). Where tasks have owners those of later
@@ -86,7 +87,7 @@ pub struct Settings {
     pub translation: Option<Translation>,
 }
 
-/// For a caller of another generation than the agent's.
+/// For a caller of another dialect than the agent's.
 pub struct Translation {
     pub pair: Arc<Pair>,
     /// An event that comes before the agent's own.
@@ -315,7 +316,7 @@ impl EventStream {
                         Err(Withheld) => return self.break_off(),
                     }
                     if let Some((pair, data)) = say {
-                        match pair.event(self.operation, &self.id, data, is_first) {
+                        match pair.event(self.operation, &self.id, data, &answer.revealed, is_first) {
                             Ok(event) => translated.extend_from_slice(&event),
                             Err(_) => return self.end_at(record, "event_untranslatable"),
                         }

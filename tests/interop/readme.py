@@ -135,8 +135,10 @@ def follow(binary: Path, folder: Path) -> None:
     if len(documents) != 2:
         raise Failed(f'the calls must fetch the card and send one message; the answers are {documents}')
     card, answer = documents
-    interfaces = [interface.get('url') for interface in card.get('supportedInterfaces', [])]
-    expect('the published address', interfaces, [f'http://127.0.0.1:{gateway_port}/'])
+    interfaces = [(interface.get('protocolBinding'), interface.get('url')) for interface in card.get('supportedInterfaces', [])]
+    expect('the first address', interfaces[:1], [('JSONRPC', f'http://127.0.0.1:{gateway_port}/')])
+    strange = [url for _, url in interfaces if not str(url).startswith(f'http://127.0.0.1:{gateway_port}')]
+    expect('addresses that are not of the gateway', strange, [])
     task = answer.get('result', {}).get('task')
     if not task:
         raise Failed(f'the answer has no task: {answer}')

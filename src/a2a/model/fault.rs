@@ -1,4 +1,4 @@
-//! Details of errors: in 1.0 a list of objects that each say their type (A2A 1.0 §9.5, §11.6), of which an `ErrorInfo`
+//! Errors and their details: in 1.0 a list of objects that each say their type (A2A 1.0 §9.5, §11.6), of which an `ErrorInfo`
 //! tells by its `reason` which error it is.
 
 use serde::{Deserialize, Serialize};
@@ -49,4 +49,14 @@ pub fn reason<'a>(details: &'a Json<'_>) -> Option<Text<'a>> {
         name == Some(ERROR_INFO_NAME)
     });
     infos.find_map(|info| info.reason)
+}
+
+/// Why a call failed (A2A 1.0 §5.4), whatever the binding calls it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault<'a> {
+    /// The JSON-RPC code; -32603 where a binding gives none.
+    pub code: i64,
+    pub message: Text<'a>,
+    /// `data` of JSON-RPC, `details` of HTTP+JSON: in 1.0 a list of objects with `@type`.
+    pub details: Option<Json<'a>>,
 }

@@ -17,13 +17,12 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use super::v0_3::Error;
+pub use super::model::Error;
 
 use super::http_json::{self, Target};
-use super::json::Limits;
 use super::model::wire::Text;
 use super::model::{self, Request, Response};
-use super::{Binding, Call, Dialect, Generation, Operation, RpcId, TaskState, jsonrpc, sse, v0_3};
+use super::{Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, TaskState, jsonrpc, sse, v0_3};
 
 /// The dialects of a caller and of an agent that are not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +49,9 @@ pub struct Answer {
     pub status: Option<u16>,
     pub body: Vec<u8>,
 }
+
+/// What an agent answered: a result, or an error.
+type Read<'a> = Result<Response<'a>, model::Fault<'a>>;
 
 #[derive(Deserialize)]
 struct RequestBody<'a> {
@@ -95,18 +97,26 @@ impl Pair {
         Ok(out)
     }
 
-    /// What the caller gets for what the agent answered.
-    pub fn answer(&self, operation: Operation, id: &RpcId, body: &[u8]) -> Result<Answer, Error> {
-        let read = self.read_answer(operation, body)?;
+    /// What the caller gets for what the agent answered. `judged` are the ids that its owner was looked up by: an answer that
+    /// is about others to the readers of this module is none.
+    pub fn answer(&self, operation: Operation, id: &RpcId, body: &[u8], judged: &[Revealed]) -> Result<Answer, Error> {
+        let read = self.read_judged(operation, body, judged)?;
         let mut body = Vec::with_capacity(64 + body.len() + body.len() / 4);
         let status = self.write(id, read, &mut body)?;
         Ok(Answer { status, body })
     }
 
-    /// What the caller gets for the data of one event of the agent. A stream of 1.0 `opens` with a task or a message (A2A 1.0
+    /// The same for the data of one event of the agent. A stream of 1.0 `opens` with a task or a message (A2A 1.0
     /// §3.1.2): where an agent of 0.3 begins with an update, the task that it is about goes before.
-    pub fn event(&self, operation: Operation, id: &RpcId, data: &[u8], opens: bool) -> Result<Bytes, Error> {
-        let read = self.read_answer(operation, data)?;
+    pub fn event(
+        &self,
+        operation: Operation,
+        id: &RpcId,
+        data: &[u8],
+        judged: &[Revealed],
+        opens: bool,
+    ) -> Result<Bytes, Error> {
+        let read = self.read_judged(operation, data, judged)?;
         let generations = (self.caller.generation, self.agent.generation);
         if opens
             && operation == Operation::Stream
@@ -143,8 +153,8 @@ impl Pair {
 
     /// The event that a task, as a get of the agent's generation answered it, makes of a stream. `None`: a task that has
     /// ended, of which there is nothing to subscribe to (A2A 1.0 §3.1.6).
-    pub fn task_event(&self, id: &RpcId, body: &[u8]) -> Result<Option<Bytes>, Error> {
-        let Ok(Response::Task(task)) = self.read_answer(Operation::Get, body)? else {
+    pub fn task_event(&self, id: &RpcId, body: &[u8], judged: &[Revealed]) -> Result<Option<Bytes>, Error> {
+        let Ok(Response::Task(task)) = self.read_judged(Operation::Get, body, judged)? else {
             return Err(Error::Malformed);
         };
         if task.status.state.is_terminal() {
@@ -208,52 +218,33 @@ impl Pair {
         }
     }
 
-    fn read_answer<'a>(
-        &self,
-        operation: Operation,
-        body: &'a [u8],
-    ) -> Result<Result<Response<'a>, model::Fault<'a>>, Error> {
+    /// Whose a task is was decided by what `jsonrpc::read_answer` reads in the body; what is told must be about the same.
+    fn read_judged<'a>(&self, operation: Operation, body: &'a [u8], judged: &[Revealed]) -> Result<Read<'a>, Error> {
+        let read = self.read_answer(operation, body)?;
+        let told = read.as_ref().ok().and_then(ids_of);
+        let known = judged.first();
+        let task = known.and_then(|it| it.task.as_ref()).map_or("", |id| id.as_str());
+        let context = known.and_then(|it| it.context.as_ref()).map_or("", |id| id.as_str());
+        if told.is_some_and(|told| told != (task, context)) {
+            return Err(Error::Malformed);
+        }
+        Ok(read)
+    }
+
+    fn read_answer<'a>(&self, operation: Operation, body: &'a [u8]) -> Result<Read<'a>, Error> {
         let AnswerBody { result, error } = serde_json::from_slice(body)?;
         if let Some(failed) = error.filter(|error| error.get() != "null") {
             let fault = error::read(failed)?;
             return Ok(Err(error::told(fault, self.agent.generation, self.caller.generation)));
         }
-        let response = match self.agent.generation {
+        Ok(Ok(match self.agent.generation {
             Generation::V0_3 => v0_3::read_response(operation, result)?,
             Generation::V1_0 => Response::read(operation, result.map_or("null", RawValue::get))?,
-        };
-        self.check_ids(operation, body, &response)?;
-        Ok(Ok(response))
-    }
-
-    /// Whose the task of an answer is was decided by what `jsonrpc::read_answer` reads in it. What is told must be about the same.
-    fn check_ids(&self, operation: Operation, body: &[u8], response: &Response<'_>) -> Result<(), Error> {
-        let Some((task, context)) = ids_of(response) else {
-            return Ok(());
-        };
-        let read = jsonrpc::read_answer(body, self.agent.generation, operation, Limits::default());
-        let read = read.map_err(|_| Error::Malformed)?;
-        let revealed = read.revealed.first();
-        let known_task = revealed
-            .and_then(|it| it.task.as_ref())
-            .map_or("", |task| task.as_str());
-        let known_context = revealed
-            .and_then(|it| it.context.as_ref())
-            .map_or("", |context| context.as_str());
-        if (known_task, known_context) == (task, context) {
-            Ok(())
-        } else {
-            Err(Error::Malformed)
-        }
+        }))
     }
 
     /// Gives the status where the binding has one.
-    fn write(
-        &self,
-        id: &RpcId,
-        answer: Result<Response<'_>, model::Fault<'_>>,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<u16>, Error> {
+    fn write(&self, id: &RpcId, answer: Read<'_>, out: &mut Vec<u8>) -> Result<Option<u16>, Error> {
         let generation = self.caller.generation;
         match (self.caller.binding, answer) {
             (Binding::HttpJson, Ok(response)) => {

@@ -19,24 +19,7 @@ pub(super) use self::task::ends_a_stream;
 use self::task::{Event, Task};
 use super::Operation;
 use super::model::wire::{Json, Text, or_default, whole};
-use super::model::{self, Request, Response};
-
-/// Why something cannot be turned into the other generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// It is not what the protocol says it should be.
-    Malformed,
-    /// The other generation has no such operation.
-    Unsupported,
-    /// A webhook would get notifications in the other generation's form.
-    Push,
-}
-
-impl From<serde_json::Error> for Error {
-    fn from(_: serde_json::Error) -> Self {
-        Self::Malformed
-    }
-}
+use super::model::{self, Error, Request, Response};
 
 #[derive(Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]

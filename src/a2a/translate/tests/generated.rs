@@ -277,9 +277,9 @@ proptest! {
             for caller in Generation::ALL {
                 for operation in Operation::ALL {
                     let _read = pair(caller).request(&call(caller, operation), written(body));
-                    let _read = pair(caller).answer(operation, &id, body);
+                    let _read = pair(caller).answer(operation, &id, body, &[]);
                 }
-                let _read = pair(caller).task_event(&id, body);
+                let _read = pair(caller).task_event(&id, body, &[]);
             }
         }
     }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::a2a::Generation::{V0_3, V1_0};
-use crate::a2a::TaskState;
+use crate::a2a::json::Limits;
+use crate::a2a::{ContextId, TaskId, TaskState};
 
 fn rpc(generation: Generation) -> Dialect {
     Dialect {
@@ -59,11 +60,18 @@ fn params(caller: Generation, operation: Operation, params: &Value) -> Result<Va
     Ok(out["params"].clone())
 }
 
+/// What an answer to this caller is judged by.
+fn judged(caller: Generation, operation: Operation, body: &str) -> Vec<Revealed> {
+    let agent = pair(caller).agent.generation;
+    let read = jsonrpc::read_answer(body.as_bytes(), agent, operation, Limits::default());
+    read.map(|read| read.revealed).unwrap_or_default()
+}
+
 /// What becomes of a result for this caller.
 fn result(caller: Generation, operation: Operation, result: &Value) -> Result<Value, Error> {
     let body = json!({ "result": result, "id": "r-1", "jsonrpc": "2.0" }).to_string();
     let id = RpcId(Bytes::from_static(b"\"r-1\""));
-    let out = pair(caller).answer(operation, &id, body.as_bytes())?;
+    let out = pair(caller).answer(operation, &id, body.as_bytes(), &judged(caller, operation, &body))?;
     assert_eq!(out.status, None);
     let out: Value = serde_json::from_slice(&out.body).unwrap();
     assert_eq!(out["id"], "r-1");
@@ -373,7 +381,7 @@ fn push_configurations_come_both_ways() {
     }
     // Some agents leave the result out.
     let id = RpcId(Bytes::from_static(b"1"));
-    let deleted = pair(V1_0).answer(Operation::PushDelete, &id, br#"{"jsonrpc":"2.0","id":1}"#);
+    let deleted = pair(V1_0).answer(Operation::PushDelete, &id, br#"{"jsonrpc":"2.0","id":1}"#, &[]);
     assert_eq!(deleted.unwrap().body, br#"{"jsonrpc":"2.0","id":1,"result":null}"#);
 }
 
@@ -420,7 +428,7 @@ fn errors_keep_their_code_and_text() {
     let answer = |caller, error: &Value| -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "error": error }).to_string();
         let id = RpcId(Bytes::from_static(b"1"));
-        let out = pair(caller).answer(Operation::Get, &id, body.as_bytes()).unwrap();
+        let out = pair(caller).answer(Operation::Get, &id, body.as_bytes(), &[]).unwrap();
         let out: Value = serde_json::from_slice(&out.body).unwrap();
         assert!(out.get("result").is_none());
         out["error"].clone()
@@ -461,7 +469,7 @@ fn a_task_makes_the_first_event_unless_it_has_ended() {
         let body = json!({"jsonrpc": "2.0", "id": "probe", "result": {"kind": "task", "id": "t1", "contextId": "c1",
             "status": {"state": state}}})
         .to_string();
-        pair.task_event(&id, body.as_bytes())
+        pair.task_event(&id, body.as_bytes(), &judged(V1_0, Operation::Get, &body))
     };
     let first = event("working").unwrap().unwrap();
     let data = first.strip_prefix(b"data: ").unwrap();
@@ -564,11 +572,11 @@ fn tokens_of_pages_are_nobodys_where_there_are_no_pages() {
 #[test]
 fn a_stream_of_1_0_opens_with_its_task() {
     let id = RpcId(Bytes::from_static(b"1"));
-    let events = |caller, result: &Value, opens| -> Vec<Value> {
+    let events = |caller, result: &Value, opens: bool| -> Vec<Value> {
         let data = json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string();
-        let out = pair(caller)
-            .event(Operation::Stream, &id, data.as_bytes(), opens)
-            .unwrap();
+        let judged = judged(caller, Operation::Stream, &data);
+        let out = pair(caller).event(Operation::Stream, &id, data.as_bytes(), &judged, opens);
+        let out = out.unwrap();
         let text = std::str::from_utf8(&out).unwrap();
         let data = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
         data.map(|data| serde_json::from_str::<Value>(data).unwrap()["result"].clone())
@@ -605,4 +613,34 @@ fn the_spellings_of_python_models_are_read() {
     let expected =
         json!({"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}});
     assert_eq!(result(V1_0, Operation::Stream, &update), Ok(expected));
+}
+
+#[test]
+fn an_answer_about_other_ids_than_were_judged_is_none() {
+    let id = RpcId(Bytes::from_static(b"1"));
+    let revealed = |task: &str, context: &str| Revealed {
+        task: Some(TaskId::new(task)),
+        context: Some(ContextId::new(context)),
+        state: None,
+    };
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "result": task_0_3() }).to_string();
+    let check = |judged: &[Revealed], expected: bool| {
+        let body = body.as_bytes();
+        let pair = pair(V1_0);
+        assert_eq!(
+            pair.answer(Operation::Get, &id, body, judged).is_ok(),
+            expected,
+            "{judged:?}"
+        );
+        assert_eq!(
+            pair.event(Operation::Stream, &id, body, judged, false).is_ok(),
+            expected,
+            "{judged:?}"
+        );
+        assert_eq!(pair.task_event(&id, body, judged).is_ok(), expected, "{judged:?}");
+    };
+    check(&[revealed("t1", "c1")], true);
+    check(&[revealed("t2", "c1")], false);
+    check(&[revealed("t1", "c2")], false);
+    check(&[], false);
 }

@@ -67,8 +67,8 @@ struct CancelRequest {
 pub(in crate::a2a) fn read_send(body: &[u8]) -> Result<model::SendMessageRequest<'_>, Error> {
     let request: SendRequest<'_> = serde_json::from_slice(body)?;
     let message: model::Message<'_> = request.message.try_into()?;
-    // So reads a body of JSON-RPC, of whose parts nothing would be left.
-    if message.role == model::Role::Unspecified {
+    // So reads a body of JSON-RPC or of 1.0, of whose parts nothing would be left.
+    if message.role == model::Role::Unspecified || message.parts.is_empty() {
         return Err(Error::Malformed);
     }
     Ok(model::SendMessageRequest {

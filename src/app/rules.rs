@@ -1,0 +1,140 @@
+//! From what the configuration and the agent's card say to what is enforced, served and published: all from one place, so
+//! that the card cannot promise something else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::a2a::card::{OriginCard, Publication, SchemeForm};
+use crate::a2a::security::{SchemeName, Security};
+use crate::a2a::{Binding, Generation};
+use crate::authenticate::Verifiers;
+use crate::authorize::Ownership;
+use crate::card::{self, OutOfService};
+use crate::config::{self, AgentRoute, Config, Policy};
+use crate::pipeline::{Agent, Enforced, Spoken};
+
+/// What the configuration says about the card of one agent.
+#[derive(PartialEq)]
+pub(super) struct Rules {
+    public_url: String,
+    security: Option<Security>,
+    policy: Policy,
+    generation: Option<Generation>,
+    translate: bool,
+    schemes: BTreeMap<SchemeName, SchemeForm>,
+    /// The URLs of the agent's own servers.
+    upstream: Vec<String>,
+    overrides: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Rules {
+    pub(super) fn of(agent: &config::Agent, config: &Config) -> Self {
+        let schemes = config.security_schemes.iter();
+        Self {
+            public_url: public_url(&config.public_url, &agent.route),
+            security: agent.security.clone(),
+            policy: agent.policy.clone(),
+            generation: agent.upstream.generation,
+            translate: agent.translate,
+            schemes: schemes
+                .map(|(name, scheme)| (name.clone(), card::scheme_form(scheme)))
+                .collect(),
+            upstream: (agent.upstream.endpoints.iter().map(|endpoint| &endpoint.url))
+                .chain(&agent.card.url)
+                .cloned()
+                .collect(),
+            overrides: agent.card.overrides.clone(),
+        }
+    }
+
+    /// From the card that was read to what is enforced and published; both from one place, so that they cannot differ.
+    pub(super) fn decide(
+        &self,
+        origin: &OriginCard,
+        agent: &Agent,
+        verifiers: &Verifiers,
+    ) -> Result<Publication, OutOfService> {
+        let security = match &self.security {
+            Some(configured) => configured.clone(),
+            None => origin.security.clone()?,
+        };
+        let requirement = verifiers
+            .resolve(&security)
+            .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
+        let generations = match self.generation {
+            Some(generation) => vec![generation],
+            None => origin.generations(),
+        };
+        let tenant = |generation| {
+            origin
+                .interface(generation)
+                .and_then(|interface| interface.tenant.as_deref())
+        };
+        let spoken: Vec<_> = (generations.into_iter())
+            .map(|generation| Spoken {
+                generation,
+                tenant: tenant(generation).map(Arc::from),
+            })
+            .collect();
+        let served = served(&spoken, self.translate);
+        if served.is_empty() {
+            return Err(OutOfService(
+                "the card offers no JSON-RPC interface of A2A 0.3 or 1.0; set upstream.protocol.generation if it has one"
+                    .to_owned(),
+            ));
+        }
+        agent.enforced.store(Some(Arc::new(Enforced {
+            ownership: Ownership::new(&self.policy, requirement.is_open()),
+            requirement,
+            served: served.clone(),
+            bindings: bindings(self.translate),
+            spoken,
+        })));
+        Ok(Publication {
+            public_url: self.public_url.clone(),
+            served,
+            bindings: bindings(self.translate),
+            enforced: security,
+            schemes: self.schemes.clone(),
+            streaming: true,
+            push: true,
+            extended: true,
+            upstream: self.upstream.clone(),
+            overrides: self.overrides.clone(),
+        })
+    }
+}
+
+/// The generations that callers may use. What an agent does not speak is translated, once it is known what it speaks.
+pub(super) fn served(spoken: &[Spoken], translate: bool) -> Vec<Generation> {
+    if translate && !spoken.is_empty() {
+        return Generation::ALL.to_vec();
+    }
+    spoken.iter().map(|spoken| spoken.generation).collect()
+}
+
+/// The bindings that callers may use: agents are spoken to in JSON-RPC, and the others are translated.
+pub(super) fn bindings(translate: bool) -> Vec<Binding> {
+    if translate {
+        Binding::ALL.to_vec()
+    } else {
+        vec![Binding::JsonRpc]
+    }
+}
+
+/// Where callers find the agent, as its card says.
+fn public_url(base: &str, route: &AgentRoute) -> String {
+    match route {
+        AgentRoute::Path(path) if path.is_empty() => format!("{base}/"),
+        AgentRoute::Path(path) => format!("{base}{path}"),
+        AgentRoute::Host(host) => {
+            let (scheme, rest) = base.split_once("://").unwrap_or(("https", base));
+            let authority = rest.split('/').next().unwrap_or_default();
+            let port = authority.rsplit_once(':').map(|(_, port)| port);
+            match port.filter(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())) {
+                Some(port) => format!("{scheme}://{host}:{port}/"),
+                None => format!("{scheme}://{host}/"),
+            }
+        }
+    }
+}
