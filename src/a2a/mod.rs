@@ -56,8 +56,7 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// Those that are served.
-    pub const ALL: [Self; 2] = [Self::JsonRpc, Self::HttpJson];
+    pub const ALL: [Self; 3] = [Self::JsonRpc, Self::HttpJson, Self::Grpc];
 
     /// The name in cards.
     pub fn as_str(self) -> &'static str {
@@ -74,6 +73,14 @@ impl Binding {
 pub struct Dialect {
     pub generation: Generation,
     pub binding: Binding,
+}
+
+/// What the head of a request says of its call: in JSON-RPC nothing, else which one it is.
+#[derive(Clone, Debug)]
+pub enum Addressed {
+    JsonRpc,
+    HttpJson(Box<http_json::Target>),
+    Grpc(&'static grpc::Method),
 }
 
 /// What a call does, whatever its generation calls it.

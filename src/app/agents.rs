@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
 use super::leaving;
-use super::rules::{Rules, bindings, served};
+use super::rules::{Rules, bindings, is_rooted, served};
 use crate::a2a::card::{OriginCard, Publication};
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
@@ -136,7 +136,7 @@ pub fn build(
                 let ownership = Ownership::new(&config.policy, requirement.is_open());
                 Some(Arc::new(Enforced {
                     requirement,
-                    bindings: bindings(config.translate),
+                    bindings: bindings(config.translate, is_rooted(&config.route)),
                     served,
                     spoken,
                     ownership,

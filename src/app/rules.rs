@@ -21,6 +21,8 @@ pub(super) struct Rules {
     policy: Policy,
     generation: Option<Generation>,
     translate: bool,
+    /// Nothing stands before the paths of calls.
+    rooted: bool,
     schemes: BTreeMap<SchemeName, SchemeForm>,
     /// The URLs of the agent's own servers.
     upstream: Vec<String>,
@@ -36,6 +38,7 @@ impl Rules {
             policy: agent.policy.clone(),
             generation: agent.upstream.generation,
             translate: agent.translate,
+            rooted: is_rooted(&agent.route),
             schemes: schemes
                 .map(|(name, scheme)| (name.clone(), card::scheme_form(scheme)))
                 .collect(),
@@ -87,13 +90,13 @@ impl Rules {
             ownership: Ownership::new(&self.policy, requirement.is_open()),
             requirement,
             served: served.clone(),
-            bindings: bindings(self.translate),
+            bindings: bindings(self.translate, self.rooted),
             spoken,
         })));
         Ok(Publication {
             public_url: self.public_url.clone(),
             served,
-            bindings: bindings(self.translate),
+            bindings: bindings(self.translate, self.rooted),
             enforced: security,
             schemes: self.schemes.clone(),
             streaming: true,
@@ -113,12 +116,22 @@ pub(super) fn served(spoken: &[Spoken], translate: bool) -> Vec<Generation> {
     spoken.iter().map(|spoken| spoken.generation).collect()
 }
 
-/// The bindings that callers may use: agents are spoken to in JSON-RPC, and the others are translated.
-pub(super) fn bindings(translate: bool) -> Vec<Binding> {
-    if translate {
-        Binding::ALL.to_vec()
-    } else {
-        vec![Binding::JsonRpc]
+/// The bindings that callers may use: agents are spoken to in JSON-RPC, and the others are translated. The paths of gRPC are
+/// whole, so that only an agent with a host of its own, or without a prefix, can be meant by them.
+pub(super) fn bindings(translate: bool, rooted: bool) -> Vec<Binding> {
+    let all = Binding::ALL.into_iter();
+    all.filter(|binding| match binding {
+        Binding::JsonRpc => true,
+        Binding::HttpJson => translate,
+        Binding::Grpc => translate && rooted,
+    })
+    .collect()
+}
+
+pub(super) fn is_rooted(route: &AgentRoute) -> bool {
+    match route {
+        AgentRoute::Host(_) => true,
+        AgentRoute::Path(base) => base.is_empty(),
     }
 }
 

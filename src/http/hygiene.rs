@@ -7,7 +7,10 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Authority;
 use http::{Method, Version, request};
 
+use tokio::time::Instant;
+
 use super::query;
+use crate::a2a::grpc;
 
 /// `A2A-Version` (A2A 1.0 §3.6.1).
 pub const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
@@ -363,6 +366,21 @@ pub fn forwarded_query(query: &str) -> Option<String> {
         .filter(|pair| !pair.is_empty() && !is_version(query::split(pair).0))
         .collect();
     (!kept.is_empty()).then(|| kept.join("&"))
+}
+
+/// A call of gRPC, which needs the trailers of HTTP/2. Neither gRPC-Web nor anything else under a longer name.
+pub fn is_grpc(parts: &request::Parts) -> bool {
+    let media_type = || parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    parts.version == Version::HTTP_2
+        && media_type()
+            .and_then(|media_type| media_type.strip_prefix(b"application/grpc"))
+            .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+}
+
+/// When the caller of gRPC stops waiting; one that cannot be read, or is too far away, is none.
+pub fn deadline(headers: &HeaderMap) -> Option<Instant> {
+    let timeout = headers.get("grpc-timeout")?.to_str().ok()?;
+    Instant::now().checked_add(grpc::read_timeout(timeout)?)
 }
 
 /// A header value from text that is known to be clean.

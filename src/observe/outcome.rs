@@ -94,6 +94,8 @@ reasons! {
     /// Every connection that `max_connections` allows is in use.
     UpstreamBusy = "upstream_busy", Upstream;
     UpstreamTimeout = "upstream_timeout", Upstream;
+    /// The caller of gRPC gave the call less time than it took (`grpc-timeout`).
+    DeadlineExceeded = "deadline_exceeded", Downstream;
     /// The agent closed the connection before its answer was whole.
     UpstreamClosed = "upstream_closed", Upstream;
     /// The agent's answer is not JSON-RPC, has another id, or is broken.

@@ -9,8 +9,7 @@ use bytes::Bytes;
 use http::{Method, header, request};
 use hyper::body::Incoming;
 
-use crate::a2a::http_json::{self, Target};
-use crate::a2a::{Call, RpcId, json, jsonrpc};
+use crate::a2a::{Addressed, Call, RpcId, grpc, http_json, json, jsonrpc};
 use crate::authorize::Admitted;
 use crate::http::body;
 
@@ -22,40 +21,82 @@ pub struct Bounds {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the body is not declared as plain JSON")]
+    #[error("the body is not declared as what the binding has, or coded")]
     MediaType,
     #[error("cannot read the body")]
     Body(#[source] body::Error),
     #[error("the body is no call")]
     Request(#[source] jsonrpc::RequestError),
+    #[error("the body is no message of gRPC")]
+    Frame(#[source] grpc::FrameError),
+    #[error("the body is not one message")]
+    NotOneMessage,
+    #[error("the message is no call")]
+    Message(#[source] grpc::CallError),
+}
+
+impl Error {
+    /// The label in logs, where there is more to say than the reason.
+    pub fn as_str(&self) -> Option<&'static str> {
+        match self {
+            Self::MediaType | Self::Body(_) => None,
+            Self::Request(error) => Some(error.kind.as_str()),
+            Self::Frame(error) => Some(error.as_str()),
+            Self::NotOneMessage => Some("not_one_message"),
+            Self::Message(error) => Some(error.as_str()),
+        }
+    }
 }
 
 pub async fn read(
     _admitted: &Admitted,
     parts: &request::Parts,
-    target: Option<&Target>,
+    addressed: &Addressed,
     body: Incoming,
-    bounds: Bounds,
+    mut bounds: Bounds,
 ) -> Result<(Call, Bytes), Error> {
-    let is_declared = match target {
-        None => is_json(parts),
-        Some(_) if parts.method == Method::POST => is_a2a_json(parts),
-        Some(_) => true,
+    let is_declared = match addressed {
+        Addressed::JsonRpc => is_json(parts),
+        Addressed::HttpJson(_) if parts.method == Method::POST => is_a2a_json(parts),
+        Addressed::HttpJson(_) => true,
+        Addressed::Grpc(_) => is_protobuf(parts),
     };
     if !is_declared {
         return Err(Error::MediaType);
     }
-    let bytes = body::read_whole(body, bounds.body).await.map_err(Error::Body)?;
-    let call = match target {
-        None => jsonrpc::read_request(&bytes, bounds.json),
-        Some(target) => http_json::read_call(target, parts.uri.query(), &bytes, bounds.json),
-    };
-    let mut call = call.map_err(Error::Request)?;
-    if target.is_some() {
-        // Agents are spoken to in JSON-RPC, one call a connection at a time, and some refuse `null`.
-        call.id = RpcId::one();
+    let most = bounds.body.bytes;
+    if let Addressed::Grpc(_) = addressed {
+        bounds.body.bytes = most.saturating_add(grpc::PREFIX_BYTES);
     }
+    let bytes = body::read_whole(body, bounds.body).await.map_err(Error::Body)?;
+    let (mut call, bytes) = match addressed {
+        Addressed::JsonRpc => {
+            let call = jsonrpc::read_request(&bytes, bounds.json).map_err(Error::Request)?;
+            return Ok((call, bytes));
+        }
+        Addressed::HttpJson(target) => {
+            let call = http_json::read_call(target, parts.uri.query(), &bytes, bounds.json);
+            (call.map_err(Error::Request)?, bytes)
+        }
+        Addressed::Grpc(method) => {
+            let message = only_message(bytes, most)?;
+            (grpc::read_call(method, &message).map_err(Error::Message)?, message)
+        }
+    };
+    // Agents are spoken to in JSON-RPC, one call a connection at a time, and some refuse `null`.
+    call.id = RpcId::one();
     Ok((call, bytes))
+}
+
+/// No method of A2A takes a stream of messages.
+fn only_message(body: Bytes, most: usize) -> Result<Bytes, Error> {
+    let mut frames = grpc::Frames::new(most);
+    frames.push(body);
+    let message = frames.take().map_err(Error::Frame)?.ok_or(Error::NotOneMessage)?;
+    if frames.has_partial() {
+        return Err(Error::NotOneMessage);
+    }
+    Ok(message)
 }
 
 /// A `charset`, which the media type does not define (RFC 8259 §11), names none but UTF-8: frameworks exist that obey it, and
@@ -93,6 +134,13 @@ fn is_a2a_json(parts: &request::Parts) -> bool {
         && !parts.headers.contains_key(header::CONTENT_TYPE)
         && !parts.headers.contains_key(header::TRANSFER_ENCODING);
     empty || is_uncoded(parts, &[b"application/json", b"application/a2a+json"])
+}
+
+/// gRPC names the coding of messages in a field of its own; none is offered.
+fn is_protobuf(parts: &request::Parts) -> bool {
+    is_uncoded(parts, &[b"application/grpc", b"application/grpc+proto"])
+        && (parts.headers.get_all("grpc-encoding").iter())
+            .all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 fn is_uncoded(parts: &request::Parts, known: &[&[u8]]) -> bool {

@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
+use futures_util::future::Either;
 use http::{HeaderValue, Method, Request, Response, header, request};
 use hyper::body::Incoming;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::http_json::{self, Target};
-use crate::a2a::{Call, Generation, Operation, RpcId, json};
+use crate::a2a::{Addressed, Call, Generation, Operation, RpcId, grpc, http_json, json};
 use crate::affinity::{Affinity, Inquiry, Knowledge, Reservations};
 use crate::authenticate::{self, Requirement, Verifiers};
 use crate::authorize::{self, Ownership, Permit};
@@ -100,8 +101,7 @@ pub struct Enforced {
 /// What a request is for.
 enum Entry {
     Card(route::AgentIndex),
-    /// With what its path says in the HTTP+JSON binding.
-    Call(RouteMatch, Option<Box<Target>>),
+    Call(RouteMatch, Addressed),
 }
 
 /// A generation that an agent speaks.
@@ -154,18 +154,22 @@ impl Pipeline {
             let mut held = Held { record, slot: None };
             // Nothing may be known of a call, but whoever posts wants to read JSON-RPC.
             let mut form = match parts.method {
+                _ if hygiene::is_grpc(&parts) => Form::Grpc(grpc::generation(parts.uri.path())),
                 Method::POST => Form::JsonRpc(RpcId::null()),
                 _ => Form::Plain,
             };
+            let mut deadline = None;
             let answered = match self.enter(&downstream, &parts, &mut held) {
                 Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
-                Ok(Entry::Call(route, target)) => {
-                    if let Some(target) = &target {
-                        form = Form::HttpJson(target.generation);
+                Ok(Entry::Call(route, addressed)) => {
+                    match &addressed {
+                        Addressed::JsonRpc => {}
+                        Addressed::HttpJson(target) => form = Form::HttpJson(target.generation),
+                        Addressed::Grpc(_) => deadline = hygiene::deadline(&parts.headers),
                     }
-                    let called = self.call(route, target, client, &downstream, &mut parts, body, &mut held);
-                    match called.await {
-                        Ok(answered) => Ok(answered.into_response(held)),
+                    let called = self.call(route, addressed, client, &downstream, &mut parts, body, &mut held);
+                    match until(deadline, called).await {
+                        Ok(answered) => Ok(answered.into_response(held, deadline)),
                         Err(reject) => Err((reject, held)),
                     }
                 }
@@ -194,16 +198,27 @@ impl Pipeline {
         match route.place {
             Place::Rpc if parts.method != Method::POST => Err(not_allowed("POST")),
             Place::Card if parts.method != Method::GET && parts.method != Method::HEAD => Err(not_allowed("GET, HEAD")),
-            Place::Rpc => Ok(Entry::Call(route, None)),
+            Place::Rpc => Ok(Entry::Call(route, Addressed::JsonRpc)),
             Place::Card => Ok(Entry::Card(route.agent)),
             Place::Below { base } => {
                 let path = parts.uri.path().get(base..).unwrap_or_default();
                 let enforced = agent.in_service()?;
+                if hygiene::is_grpc(parts) {
+                    // Its paths are whole: nothing stands before them.
+                    if base > 0 || !enforced.bindings.contains(&a2a::Binding::Grpc) {
+                        return Err(Reject::new(Reason::NoRoute));
+                    }
+                    let method = grpc::method(path).ok_or_else(|| Reject::new(Reason::UnknownMethod))?;
+                    if parts.method != Method::POST {
+                        return Err(not_allowed("POST"));
+                    }
+                    return Ok(Entry::Call(route, Addressed::Grpc(method)));
+                }
                 if !enforced.bindings.contains(&a2a::Binding::HttpJson) {
                     return Err(Reject::new(Reason::NoRoute));
                 }
                 match http_json::read_target(parts.method.as_str(), path, &enforced.served) {
-                    Ok(target) => Ok(Entry::Call(route, Some(Box::new(target)))),
+                    Ok(target) => Ok(Entry::Call(route, Addressed::HttpJson(Box::new(target)))),
                     Err(http_json::TargetError::Method { allowed }) => Err(not_allowed(allowed)),
                     Err(http_json::TargetError::Unknown | http_json::TargetError::Malformed) => {
                         Err(Reject::new(Reason::NoRoute))
@@ -217,7 +232,7 @@ impl Pipeline {
     async fn call(
         &self,
         route: RouteMatch,
-        target: Option<Box<Target>>,
+        addressed: Addressed,
         client: IpAddr,
         downstream: &Arc<Downstream>,
         parts: &mut request::Parts,
@@ -253,12 +268,10 @@ impl Pipeline {
 
         let asked = hygiene::asked_version(parts)?;
         let bounds = self.bounds(agent);
-        let (call, bytes) = parse::read(&admitted, parts, target.as_deref(), body, bounds)
+        let (call, bytes) = parse::read(&admitted, parts, &addressed, body, bounds)
             .await
             .map_err(|error| {
-                if let parse::Error::Request(error) = &error {
-                    held.record.detail = Some(error.kind.as_str());
-                }
+                held.record.detail = error.as_str().or(held.record.detail);
                 Reject::from(&error)
             })?;
         note_call(&mut held.record, &call, &bytes);
@@ -298,8 +311,7 @@ impl Pipeline {
         };
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
-        let translating =
-            Translating::begin(&enforced, &call, target.as_deref(), parts, &mut outgoing).map_err(in_form)?;
+        let translating = Translating::begin(&enforced, &call, &addressed, parts, &mut outgoing).map_err(in_form)?;
         let ownership = &enforced.ownership;
         // One endpoint's list would not be all of it, or would show tasks of others.
         if call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced()) {
@@ -467,4 +479,18 @@ fn note_call(record: &mut Record, call: &Call, bytes: &Bytes) {
     record.task.clone_from(&call.task);
     record.context.clone_from(&call.context);
     record.bytes_in = bytes.len() as u64;
+}
+
+/// A call, as long as its caller waits. Who answers goes on, as when the caller leaves.
+fn until<T>(
+    deadline: Option<Instant>,
+    call: impl Future<Output = Result<T, Reject>>,
+) -> impl Future<Output = Result<T, Reject>> {
+    match deadline {
+        None => Either::Left(call),
+        Some(at) => Either::Right(Box::pin(async move {
+            let in_time = tokio::time::timeout_at(at, call).await;
+            in_time.unwrap_or_else(|_| Err(Reject::new(Reason::DeadlineExceeded)))
+        })),
+    }
 }

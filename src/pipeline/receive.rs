@@ -71,14 +71,10 @@ impl Pipeline {
                     First::None => {}
                     First::Event(event) => first = Some(event),
                     First::Instead(error) => {
-                        let outcome = Outcome::AgentError;
-                        let bytes = translating.finish(permit.call(), &mut parts, &error, &[], outcome)?;
-                        return Ok(Answered {
-                            parts,
-                            content: Content::Whole(bytes, outcome),
-                        });
+                        return translating.finish(permit.call(), parts, &error, &[], Outcome::AgentError);
                     }
                 }
+                translating.open(&mut parts);
             }
             let settings = stream::Settings {
                 generation,
@@ -93,6 +89,8 @@ impl Pipeline {
             return Ok(Answered {
                 parts,
                 content: Content::Stream(Box::new(stream)),
+                left_out: 0,
+                status: None,
             });
         }
         // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost; and the caller's
@@ -157,18 +155,14 @@ impl Pipeline {
         } else {
             bytes
         };
-        let bytes = match (translating, asked) {
+        match (translating, asked) {
             (Some(translating), Some(asked)) => {
                 let pages = translating.all_pages(agent, permit, &asked, bytes, self.json);
                 let bytes = Box::pin(pages).await?;
-                translating.finish(permit.call(), &mut parts, &bytes, &revealed, outcome)?
+                translating.finish(permit.call(), parts, &bytes, &revealed, outcome)
             }
-            _ => bytes,
-        };
-        Ok(Answered {
-            parts,
-            content: Content::Whole(bytes, outcome),
-        })
+            _ => Ok(Answered::whole(parts, bytes, outcome)),
+        }
     }
 }
 

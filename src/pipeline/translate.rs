@@ -7,16 +7,15 @@ use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
 
 use super::send::place;
 use super::{Agent, Enforced};
-use crate::a2a::http_json::Target;
-use crate::a2a::translate::{self, Original, Pair};
-use crate::a2a::{Binding, Call, Dialect, Generation, Revealed, json, jsonrpc, sse};
+use crate::a2a::translate::{self, Original, Pair, Standing};
+use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Revealed, json, jsonrpc, sse};
 use crate::authorize::Permit;
 use crate::balance::Selected;
 use crate::http::hygiene;
 use crate::observe::{Outcome, Reason};
 use crate::respond::answered::{Answered, Content};
 use crate::respond::learn::Learner;
-use crate::respond::{Reject, answer, reject};
+use crate::respond::{Reject, answer, grpc, reject};
 use crate::upstream::{self, Outgoing};
 
 const JSON: &str = "application/json";
@@ -56,15 +55,15 @@ impl Translating {
     pub fn begin(
         enforced: &Enforced,
         call: &Call,
-        target: Option<&Target>,
+        addressed: &Addressed,
         parts: &request::Parts,
         outgoing: &mut Outgoing,
     ) -> Result<Option<Self>, Reject> {
         let Some(pair) = enforced.pair(call.dialect()) else {
             // What an agent speaks may not be known yet, but how its paths are called is no question of JSON-RPC.
-            return match target {
-                None => Ok(None),
-                Some(_) => Err(Reject::new(Reason::AgentNotReady)),
+            return match addressed {
+                Addressed::JsonRpc => Ok(None),
+                Addressed::HttpJson(_) | Addressed::Grpc(_) => Err(Reject::new(Reason::AgentNotReady)),
             };
         };
         // The agent is told its own version, so that nobody else would refuse one that does not exist.
@@ -73,16 +72,17 @@ impl Translating {
             return Err(Reject::new(Reason::VersionNotSupported).serving(&enforced.served));
         }
         let original = Original {
-            target,
+            addressed,
             query: parts.uri.query(),
             body: &outgoing.body,
         };
         outgoing.body = pair.request(call, original)?.into();
         let headers = &mut outgoing.headers;
         drop_fields(headers);
-        if pair.caller.binding == Binding::HttpJson {
+        if pair.caller.binding != Binding::JsonRpc {
             // The parameters are in the body now.
             outgoing.query = None;
+            drop_grpc_fields(headers);
             let accepted = if call.operation.streams() { EVENTS } else { JSON };
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
             headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
@@ -104,11 +104,11 @@ impl Translating {
     pub fn finish(
         &self,
         call: &Call,
-        parts: &mut response::Parts,
+        mut parts: response::Parts,
         bytes: &[u8],
         judged: &[Revealed],
         outcome: Outcome,
-    ) -> Result<Bytes, Reject> {
+    ) -> Result<Answered, Reject> {
         let answer = self
             .pair
             .answer(call.operation, &call.id, bytes, judged)
@@ -116,33 +116,54 @@ impl Translating {
                 tracing::warn!(?error, "the agent's answer cannot be turned into the caller's form");
                 Reject::new(Reason::UpstreamBadAnswer)
             })?;
-        drop_fields(&mut parts.headers);
-        parts.headers.remove(hygiene::A2A_VERSION);
-        rename_extensions(&mut parts.headers, self.pair.caller.generation);
-        if let Some(status) = answer.status {
-            answer::restate(parts, status);
+        self.restate(&mut parts);
+        let mut status = None;
+        match answer.standing {
+            Standing::Unsaid => {}
+            Standing::Http(code) => answer::restate(&mut parts, code),
+            Standing::Grpc(told) => {
+                answer::restate(&mut parts, 200);
+                status = Some(told);
+            }
         }
         let event = outcome == Outcome::AgentError && reject::reads_events_alone(call);
         let (bytes, media_type) = if event {
-            (sse::one_event(&answer.body), EVENTS)
+            (sse::one_event(&answer.body), HeaderValue::from_static(EVENTS))
+        } else if status.is_some() {
+            (Bytes::from(answer.body), grpc::MEDIA_TYPE)
         } else {
-            (Bytes::from(answer.body), JSON)
+            (Bytes::from(answer.body), HeaderValue::from_static(JSON))
         };
-        let media_type = HeaderValue::from_static(media_type);
         parts.headers.insert(header::CONTENT_TYPE, media_type);
-        Ok(bytes)
+        Ok(Answered {
+            status,
+            ..Answered::whole(parts, bytes, outcome)
+        })
     }
 
     /// The same for a list that was gathered.
     pub fn finish_list(&self, call: &Call, listed: Answered) -> Result<Answered, Reject> {
-        let Answered { mut parts, content } = listed;
-        let content = match content {
-            Content::Gathered(bytes, outcome, left_out) => {
-                Content::Gathered(self.finish(call, &mut parts, &bytes, &[], outcome)?, outcome, left_out)
-            }
-            Content::Whole(..) | Content::Stream(_) => content,
-        };
-        Ok(Answered { parts, content })
+        match listed.content {
+            Content::Whole(bytes, outcome) => Ok(Answered {
+                left_out: listed.left_out,
+                ..self.finish(call, listed.parts, &bytes, &[], outcome)?
+            }),
+            Content::Stream(_) => Ok(listed),
+        }
+    }
+
+    /// The head of a stream.
+    pub fn open(&self, parts: &mut response::Parts) {
+        self.restate(parts);
+        if self.pair.caller.binding == Binding::Grpc {
+            parts.headers.insert(header::CONTENT_TYPE, grpc::MEDIA_TYPE);
+        }
+    }
+
+    fn restate(&self, parts: &mut response::Parts) {
+        drop_fields(&mut parts.headers);
+        parts.headers.remove(hygiene::A2A_VERSION);
+        rename_extensions(&mut parts.headers, self.pair.caller.generation);
     }
 
     /// The first page of an answer with those that follow, where the caller knows no pages.
@@ -278,6 +299,18 @@ const OF_ANOTHER_BODY: [&str; 12] = [
 
 fn drop_fields(headers: &mut HeaderMap) {
     for name in OF_ANOTHER_BODY {
+        headers.remove(name);
+    }
+}
+
+/// About the messages of a call that goes on without them.
+fn drop_grpc_fields(headers: &mut HeaderMap) {
+    for name in [
+        "grpc-timeout",
+        "grpc-encoding",
+        "grpc-accept-encoding",
+        "grpc-message-type",
+    ] {
         headers.remove(name);
     }
 }

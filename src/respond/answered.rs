@@ -3,49 +3,69 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, header, response};
 
-use super::answer;
+use tokio::time::Instant;
+
 use super::body::{Body, Held};
 use super::stream::EventStream;
+use super::{answer, grpc};
+use crate::a2a::grpc::Status;
 use crate::http::hygiene;
 use crate::observe::Outcome;
 
 pub struct Answered {
     pub parts: response::Parts,
     pub content: Content,
+    /// So many endpoints are left out of a list.
+    pub left_out: usize,
+    /// Of a whole answer over gRPC.
+    pub status: Option<Status>,
 }
 
 pub enum Content {
     Whole(Bytes, Outcome),
     Stream(Box<EventStream>),
-    /// Made of several endpoints' answers. So many endpoints are left out.
-    Gathered(Bytes, Outcome, usize),
 }
 
 impl Answered {
     /// Of several endpoints: none of their heads goes on.
     pub fn gathered(bytes: Bytes, outcome: Outcome, left_out: usize) -> Self {
-        let (parts, ()) = Response::new(()).into_parts();
+        let (mut parts, ()) = Response::new(()).into_parts();
+        let json = HeaderValue::from_static("application/json");
+        parts.headers.insert(header::CONTENT_TYPE, json);
         Self {
-            parts,
-            content: Content::Gathered(bytes, outcome, left_out),
+            left_out,
+            ..Self::whole(parts, bytes, outcome)
         }
     }
 
-    pub fn into_response(self, mut held: Held) -> Response<Body> {
+    pub fn whole(parts: response::Parts, bytes: Bytes, outcome: Outcome) -> Self {
+        Self {
+            parts,
+            content: Content::Whole(bytes, outcome),
+            left_out: 0,
+            status: None,
+        }
+    }
+
+    /// `deadline` is the caller's, for a stream.
+    pub fn into_response(self, mut held: Held, deadline: Option<Instant>) -> Response<Body> {
         let streams = matches!(self.content, Content::Stream(_));
         let (status, mut headers) = answer::head(self.parts, streams);
         held.record.status = status.as_u16();
         let request_id = held.record.id.header();
-        let body = match self.content {
-            Content::Whole(bytes, outcome) => Body::whole(bytes, outcome, held),
-            Content::Stream(stream) => Body::stream(stream, held),
-            Content::Gathered(bytes, outcome, left_out) => {
-                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                if left_out > 0 {
-                    headers.insert(hygiene::A2A_GATEWAY_PARTIAL, left_out.into());
-                }
+        if self.left_out > 0 {
+            headers.insert(hygiene::A2A_GATEWAY_PARTIAL, self.left_out.into());
+        }
+        let body = match (self.content, self.status) {
+            (Content::Whole(bytes, outcome), None) => Body::whole(bytes, outcome, held),
+            (Content::Whole(bytes, outcome), Some(status)) if bytes.is_empty() => {
+                grpc::head(&status, &mut headers);
                 Body::whole(bytes, outcome, held)
             }
+            (Content::Whole(bytes, outcome), Some(status)) => {
+                Body::with_trailers(bytes, outcome, grpc::trailers(&status), held)
+            }
+            (Content::Stream(stream), _) => Body::stream(stream, held, deadline),
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;

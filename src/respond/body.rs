@@ -1,13 +1,16 @@
 //! The body of an answer, with everything that lasts until its end.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
 
+use super::grpc;
 use super::stream::EventStream;
-use crate::observe::{Outcome, Record};
+use crate::observe::{Outcome, Reason, Record};
 use crate::ratelimit::Slot;
 
 /// Why an answer ends without its end; hyper then resets the stream or cuts the connection, which callers can tell from
@@ -38,8 +41,13 @@ enum Kind {
         /// It goes on in pieces.
         large: bool,
         outcome: Outcome,
+        trailers: Option<Box<HeaderMap>>,
     },
-    Stream(Box<EventStream>),
+    Stream {
+        stream: Box<EventStream>,
+        /// The caller takes no more after it (`grpc-timeout`).
+        deadline: Option<Pin<Box<Sleep>>>,
+    },
 }
 
 impl Body {
@@ -50,6 +58,7 @@ impl Body {
                 large: bytes.len() > PIECE,
                 bytes,
                 outcome,
+                trailers: None,
             },
             held: Some(held),
         };
@@ -59,18 +68,33 @@ impl Body {
         body
     }
 
-    pub fn stream(stream: Box<EventStream>, mut held: Held) -> Self {
+    pub fn with_trailers(bytes: Bytes, outcome: Outcome, trailers: HeaderMap, held: Held) -> Self {
+        Self {
+            kind: Kind::Whole {
+                large: bytes.len() > PIECE,
+                bytes,
+                outcome,
+                trailers: Some(Box::new(trailers)),
+            },
+            held: Some(held),
+        }
+    }
+
+    pub fn stream(stream: Box<EventStream>, mut held: Held, deadline: Option<Instant>) -> Self {
         held.record.opens_stream();
         Self {
-            kind: Kind::Stream(stream),
+            kind: Kind::Stream {
+                stream,
+                deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at))),
+            },
             held: Some(held),
         }
     }
 
     fn is_empty(&self) -> bool {
         match &self.kind {
-            Kind::Whole { bytes, .. } => bytes.is_empty(),
-            Kind::Stream(_) => false,
+            Kind::Whole { bytes, trailers, .. } => bytes.is_empty() && trailers.is_none(),
+            Kind::Stream { .. } => false,
         }
     }
 
@@ -88,9 +112,15 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
         match &mut this.kind {
-            Kind::Whole { bytes, large, outcome } => {
+            Kind::Whole {
+                bytes,
+                large,
+                outcome,
+                trailers,
+            } => {
                 if bytes.is_empty() {
-                    return Poll::Ready(None);
+                    let trailers = trailers.take();
+                    return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(*trailers))));
                 }
                 let mut piece = bytes.split_to(bytes.len().min(PIECE));
                 let last = bytes.is_empty().then_some(*outcome);
@@ -106,11 +136,35 @@ impl http_body::Body for Body {
                 }
                 Poll::Ready(Some(Ok(Frame::data(piece))))
             }
-            Kind::Stream(stream) => {
+            Kind::Stream { stream, deadline } => {
                 let Some(held) = &mut this.held else {
                     return Poll::Ready(None);
                 };
-                match ready!(stream.poll_chunk(cx, &mut held.record)) {
+                let next = match stream.poll_chunk(cx, &mut held.record) {
+                    Poll::Pending => {
+                        let late = (deadline.as_mut()).is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready());
+                        if !late {
+                            return Poll::Pending;
+                        }
+                        Some(Err(Outcome::Rejected(Reason::DeadlineExceeded)))
+                    }
+                    Poll::Ready(next) => next,
+                };
+                // Over gRPC every end is told, and told apart, in the trailers.
+                let trailers = match &next {
+                    Some(Ok(_)) => None,
+                    Some(Err(outcome)) => stream.is_grpc().then(|| grpc::trailers(&grpc::broken(*outcome))),
+                    None => stream.status().map(|status| grpc::trailers(&status)),
+                };
+                if let Some(trailers) = trailers {
+                    let outcome = match next {
+                        Some(Err(outcome)) => outcome,
+                        Some(Ok(_)) | None => stream.outcome(),
+                    };
+                    this.finish(outcome);
+                    return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+                }
+                match next {
                     Some(Ok(chunk)) => {
                         held.record.bytes_out += chunk.len() as u64;
                         Poll::Ready(Some(Ok(Frame::data(chunk))))
@@ -135,8 +189,10 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Whole { bytes, .. } => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Stream(_) => SizeHint::default(),
+            Kind::Whole {
+                bytes, trailers: None, ..
+            } => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Whole { .. } | Kind::Stream { .. } => SizeHint::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod answered;
 pub mod body;
+pub mod grpc;
 pub mod learn;
 pub mod reject;
 pub mod standing;

@@ -11,9 +11,11 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::body::{Body, Held};
+use super::grpc;
+use crate::a2a::grpc::{CallError, FrameError};
 use crate::a2a::model::Fault;
 use crate::a2a::model::wire::{Json, Text};
-use crate::a2a::{Binding, Call, Generation, RpcId, http_json, jsonrpc, sse, translate};
+use crate::a2a::{self, Binding, Call, Generation, RpcId, http_json, jsonrpc, sse, translate};
 use crate::observe::{Outcome, Reason};
 use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
 
@@ -24,6 +26,8 @@ pub enum Form {
     JsonRpc(RpcId),
     /// HTTP+JSON in the form of a generation.
     HttpJson(Generation),
+    /// gRPC in the form of a generation.
+    Grpc(Generation),
     /// AIP-193, for requests that are no call.
     Plain,
 }
@@ -78,8 +82,9 @@ impl Reject {
             }]));
         }
         self.more.form = Some(match call.binding {
-            Binding::JsonRpc | Binding::Grpc => Form::JsonRpc(call.id.clone()),
+            Binding::JsonRpc => Form::JsonRpc(call.id.clone()),
             Binding::HttpJson => Form::HttpJson(call.generation),
+            Binding::Grpc => Form::Grpc(call.generation),
         });
         self.more.event = reads_events_alone(call) && status(self.reason) == StatusCode::OK;
         self
@@ -138,11 +143,29 @@ impl Reject {
             Some(explanation) => &format!("{}: {explanation}", text(self.reason)),
             None => text(self.reason),
         };
+        let mut ends = None;
         let bytes = match own_form.unwrap_or(form) {
             Form::JsonRpc(id) => {
                 let data = details.and_then(|data| serde_json::value::to_raw_value(&data).ok());
                 let error = jsonrpc::write_error(&id, code, text, data.as_deref());
                 if event { sse::one_event(&error) } else { error }
+            }
+            Form::Grpc(generation) => {
+                ends = Some(if status == StatusCode::OK {
+                    let fault = Fault {
+                        code,
+                        message: Text::from(text),
+                        details: details.and_then(|details| Json::owned(details.to_string())),
+                    };
+                    a2a::grpc::write_fault(generation, &fault)
+                } else {
+                    let own = own_headers.get(header::RETRY_AFTER);
+                    let wait = own.and_then(|own| own.to_str().ok()?.parse().ok());
+                    let wait = wait.or_else(|| retry_after(self.reason));
+                    a2a::grpc::write_refusal(grpc::code(self.reason), text, self.reason.as_str(), wait)
+                });
+                status = StatusCode::OK;
+                Bytes::new()
             }
             // Of the protocol: the binding has statuses of its own for them.
             Form::HttpJson(generation) if status == StatusCode::OK => {
@@ -180,8 +203,12 @@ impl Reject {
         *response.status_mut() = status;
         let headers = response.headers_mut();
         *headers = own_headers;
-        let media_type = if event { "text/event-stream" } else { "application/json" };
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        if let Some(status) = ends {
+            grpc::head(&status, headers);
+        } else {
+            let media_type = if event { "text/event-stream" } else { "application/json" };
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(hygiene::X_REQUEST_ID, request_id);
         if head {
@@ -204,7 +231,7 @@ pub fn status(reason: Reason) -> StatusCode {
         Reason::BadHead | Reason::BodyMalformed => StatusCode::BAD_REQUEST,
         Reason::TargetTooLong => StatusCode::URI_TOO_LONG,
         Reason::HeaderTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-        Reason::HeaderTimeout | Reason::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+        Reason::HeaderTimeout | Reason::BodyTimeout | Reason::DeadlineExceeded => StatusCode::REQUEST_TIMEOUT,
         Reason::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Reason::NoRoute => StatusCode::NOT_FOUND,
         Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
@@ -274,6 +301,7 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::UpstreamConnect
         | Reason::UpstreamBusy
         | Reason::UpstreamTimeout
+        | Reason::DeadlineExceeded
         | Reason::UpstreamClosed
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused => -31000 - i64::from(status(reason).as_u16()),
@@ -324,6 +352,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::UpstreamConnect => "The agent cannot be reached",
         Reason::UpstreamBusy => "The agent is busy",
         Reason::UpstreamTimeout => "The agent did not answer in time",
+        Reason::DeadlineExceeded => "The caller's deadline has passed",
         Reason::UpstreamClosed => "The agent closed the connection before its answer was whole",
         Reason::UpstreamBadAnswer => "The agent sent an invalid answer",
         Reason::UpstreamAnswerTooLarge => "The agent's answer is too large",
@@ -366,6 +395,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::PushNotSupported
         | Reason::ExtendedCardNotConfigured
         | Reason::UpstreamTimeout
+        | Reason::DeadlineExceeded
         | Reason::UpstreamClosed
         | Reason::UpstreamBadAnswer
         | Reason::UpstreamAnswerTooLarge
@@ -452,6 +482,25 @@ impl From<&parse::Error> for Reject {
             parse::Error::Body(body::Error::TooLarge(_)) => Self::new(Reason::BodyTooLarge),
             parse::Error::Body(body::Error::Stalled) => Self::new(Reason::BodyTimeout),
             parse::Error::Body(body::Error::Broken(_)) => Self::new(Reason::BodyMalformed),
+            parse::Error::Frame(FrameError::TooLarge) => Self::new(Reason::BodyTooLarge),
+            parse::Error::Frame(error @ FrameError::Compressed) => {
+                Self::new(Reason::UnsupportedMediaType).because(error.message())
+            }
+            parse::Error::Frame(error @ FrameError::Flag) => Self::new(Reason::BodyMalformed).because(error.message()),
+            parse::Error::NotOneMessage => {
+                Self::new(Reason::BodyMalformed).because("a call is one message, and the body is not")
+            }
+            parse::Error::Message(error) => {
+                let reason = match error {
+                    CallError::Wire(_) => Reason::ParseError,
+                    CallError::MissingTaskId
+                    | CallError::BadName
+                    | CallError::ConflictingNames
+                    | CallError::IdTooLong
+                    | CallError::TooManyReferences => Reason::InvalidParams,
+                };
+                Self::new(reason).because(error.message())
+            }
             parse::Error::Request(error) => {
                 let reason = match error.kind {
                     jsonrpc::RequestErrorKind::Json(_) => Reason::ParseError,

@@ -26,10 +26,11 @@ use tokio::time::{Instant, Sleep};
 
 use super::learn::{self, Learner, Withheld};
 use super::standing::{Leave, Touched};
+use crate::a2a::grpc::Status;
 use crate::a2a::jsonrpc::Answer;
 use crate::a2a::sse::{Content, Scanner};
 use crate::a2a::translate::Pair;
-use crate::a2a::{Call, Generation, Operation, Revealed, RpcId, json, jsonrpc};
+use crate::a2a::{Binding, Call, Generation, Operation, Revealed, RpcId, json, jsonrpc};
 use crate::affinity::{Confirming, Reservation};
 use crate::balance::{Fault, Selected};
 use crate::observe::{Outcome, Record};
@@ -63,6 +64,8 @@ pub struct EventStream {
     confirming: Vec<(Confirming, Vec<Revealed>)>,
     unconfirmed: Option<Bytes>,
     saw_error: bool,
+    /// The agent's error, in the form of gRPC: the last that it said.
+    failed: Option<Box<Status>>,
     ended: Option<Result<(), Outcome>>,
     /// What is left of a large burst.
     left: Bytes,
@@ -125,6 +128,7 @@ impl EventStream {
             confirming: Vec::new(),
             unconfirmed: None,
             saw_error: false,
+            failed: None,
             ended: None,
             left: first.unwrap_or_default(),
             // The head.
@@ -144,6 +148,19 @@ impl EventStream {
         } else {
             Outcome::Ok
         }
+    }
+
+    /// The caller reads messages of gRPC.
+    pub fn is_grpc(&self) -> bool {
+        self.pair
+            .as_ref()
+            .is_some_and(|pair| pair.caller.binding == Binding::Grpc)
+    }
+
+    /// How a cleanly ended stream ends over gRPC.
+    pub fn status(&self) -> Option<Status> {
+        let status = || self.failed.as_deref().cloned().unwrap_or_default();
+        self.is_grpc().then(status)
     }
 
     /// The next bytes for the caller; an error is an end that must not look like one.
@@ -317,8 +334,16 @@ impl EventStream {
                     }
                     if let Some((pair, data)) = say {
                         match pair.event(self.operation, &self.id, data, &answer.revealed, is_first) {
-                            Ok(event) => translated.extend_from_slice(&event),
+                            Ok(event) => {
+                                translated.extend_from_slice(&event.bytes);
+                                self.failed = event.ends.map(Box::new);
+                            }
                             Err(_) => return self.end_at(record, "event_untranslatable"),
+                        }
+                        if self.failed.is_some() {
+                            self.ended = Some(Ok(()));
+                            self.lease = None;
+                            break;
                         }
                     }
                 }
@@ -336,7 +361,8 @@ impl EventStream {
         if self.pair.is_some() {
             // Between events there are only comments, which say that the agent is still there: so does one of ours, which
             // stands whole where theirs may come in pieces.
-            let idle = whole == 0 && self.scanner.partial_len() == 0;
+            // Over gRPC the connection's own pings say it.
+            let idle = whole == 0 && self.scanner.partial_len() == 0 && !self.is_grpc();
             let passes = if idle { COMMENT } else { translated.freeze() };
             return Some(passes).filter(|passes| !passes.is_empty());
         }

@@ -4,6 +4,8 @@
 //! The card takes the forms of the generations served: 0.3, 1.0, or both side by side in one document. One interface is
 //! listed a generation, because clients disagree on which of several they take (the first or the last).
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -83,7 +85,7 @@ fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, input: &
         put(card, "preferredTransport", Value::from(Binding::JsonRpc.as_str()));
         // The main interface is listed again (A2A 0.3 §5.5.5).
         let all = bindings.iter().map(|binding| {
-            let url = Value::from(url_of(*binding, public_url));
+            let url = Value::from(&*url_of(*binding, public_url));
             object([("url", url), ("transport", Value::from(binding.as_str()))])
         });
         put(card, "additionalInterfaces", all.collect());
@@ -93,8 +95,9 @@ fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, input: &
             let tenant = origin
                 .interface(generation)
                 .and_then(|interface| interface.tenant.as_deref());
+            let url = url_of(binding, public_url);
             let members = [
-                ("url", Some(url_of(binding, public_url))),
+                ("url", Some(&*url)),
                 ("protocolBinding", Some(binding.as_str())),
                 // Clients must repeat it in every request, and the agent routes by it.
                 ("tenant", tenant),
@@ -109,11 +112,24 @@ fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, input: &
     }
 }
 
-/// Readers append the paths of HTTP+JSON to the URL as it stands.
-fn url_of(binding: Binding, public_url: &str) -> &str {
+/// Readers append the paths of HTTP+JSON to the URL as it stands. Of gRPC it is a host and a port without a scheme, as its
+/// clients take it in every generation; whether it is TLS they are told by themselves (A2A 1.0 §4.4.6).
+fn url_of(binding: Binding, public_url: &str) -> Cow<'_, str> {
     match binding {
-        Binding::JsonRpc | Binding::Grpc => public_url,
-        Binding::HttpJson => public_url.strip_suffix('/').unwrap_or(public_url),
+        Binding::JsonRpc => public_url.into(),
+        Binding::HttpJson => public_url.strip_suffix('/').unwrap_or(public_url).into(),
+        Binding::Grpc => {
+            let (scheme, rest) = public_url.split_once("://").unwrap_or(("https", public_url));
+            let authority = rest.split('/').next().unwrap_or_default();
+            let is_numbered = authority
+                .rsplit_once(':')
+                .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+            match scheme {
+                _ if is_numbered => authority.into(),
+                "http" => format!("{authority}:80").into(),
+                _ => format!("{authority}:443").into(),
+            }
+        }
     }
 }
 

@@ -118,6 +118,20 @@ struct FieldViolation {
     description: String,
 }
 
+/// `google.rpc.RetryInfo`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct RetryInfo {
+    #[prost(message, optional, tag = "1")]
+    retry_delay: Option<Seconds>,
+}
+
+/// `google.protobuf.Duration`, whole.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Seconds {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+}
+
 /// One of the details in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "@type")]
@@ -189,6 +203,39 @@ pub fn write_fault(generation: Generation, fault: &Fault<'_>) -> Status {
     }
 }
 
+/// An error that is none of A2A: the gateway's own, with its reason, and how many seconds to wait.
+pub fn write_refusal(code: u32, message: &str, reason: &str, wait: Option<u32>) -> Status {
+    let info = ErrorInfo {
+        reason: reason.to_ascii_uppercase(),
+        domain: "a2a-gateway".to_owned(),
+        metadata: BTreeMap::new(),
+    };
+    let wait = wait.map(|seconds| {
+        let retry_delay = Some(Seconds {
+            seconds: i64::from(seconds),
+        });
+        any("google.rpc.RetryInfo", &RetryInfo { retry_delay })
+    });
+    let details = [any("google.rpc.ErrorInfo", &info)].into_iter().chain(wait);
+    let status = RpcStatus {
+        code,
+        message: message.to_owned(),
+        details: details.collect(),
+    };
+    Status {
+        code,
+        message: message.to_owned(),
+        details: Some(status.encode_to_vec().into()),
+    }
+}
+
+fn any(name: &str, message: &impl prost::Message) -> Any {
+    Any {
+        type_url: format!("{TYPES}{name}"),
+        value: message.encode_to_vec(),
+    }
+}
+
 /// Those that the fault has, and an ErrorInfo before them if none of them says which error of the protocol it is.
 fn write_details(fault: &Fault<'_>) -> Vec<Any> {
     let given: Vec<&RawValue> = match &fault.details {
@@ -225,13 +272,9 @@ impl Detail {
     }
 
     fn write(&self) -> Any {
-        let (name, value) = match self {
-            Self::ErrorInfo(info) => ("google.rpc.ErrorInfo", info.encode_to_vec()),
-            Self::BadRequest(bad) => ("google.rpc.BadRequest", bad.encode_to_vec()),
-        };
-        Any {
-            type_url: format!("{TYPES}{name}"),
-            value,
+        match self {
+            Self::ErrorInfo(info) => any("google.rpc.ErrorInfo", info),
+            Self::BadRequest(bad) => any("google.rpc.BadRequest", bad),
         }
     }
 }

@@ -96,6 +96,11 @@ pub fn method(path: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.path == path)
 }
 
+/// Whose errors a caller reads who asks for something under this path, if there is no such method.
+pub fn generation(path: &str) -> Generation {
+    if path.starts_with("/a2a.v1.") { V0_3 } else { V1_0 }
+}
+
 /// The path of an operation; `None` where the generation does not have it (0.3 cannot list tasks).
 pub fn path(generation: Generation, operation: Operation) -> Option<&'static str> {
     METHODS

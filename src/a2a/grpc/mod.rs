@@ -1,8 +1,6 @@
 //! The messages of the gRPC binding of A2A 0.3 (`a2a.v1.A2AService`, also of 0.2) and 1.0 (`lf.a2a.v1.A2AService`): which call
 //! a message asks for, what an answer reveals, and both as the canonical model.
 //!
-//! Nothing is served over gRPC yet: no module but the tests uses this one.
-//!
 //! For calls that are passed on, ids are read from the bytes where they stand (`call`, `answer`). Only what is translated is
 //! decoded whole. Streams and trailers are the caller's: no sockets, no HTTP here.
 
@@ -25,9 +23,9 @@ mod wire;
 pub use super::model::Error;
 pub use answer::{AnswerError, read_answer};
 pub use call::{CallError, read_call};
-pub use fault::{read_fault, write_fault};
+pub use fault::{read_fault, write_fault, write_refusal};
 pub use frame::{FrameError, Frames, PREFIX_BYTES, frame};
-pub use methods::{Method, method, path};
+pub use methods::{Method, generation, method, path};
 pub use status::{Status, decode_details, decode_message, encode_details, encode_message, read_timeout};
 pub use wire::WireError;
 

@@ -19,10 +19,12 @@ use serde_json::value::RawValue;
 
 pub use super::model::Error;
 
-use super::http_json::{self, Target};
+use super::http_json;
 use super::model::wire::Text;
 use super::model::{self, Request, Response};
-use super::{Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, TaskState, jsonrpc, sse, v0_3};
+use super::{
+    Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, TaskState, grpc, jsonrpc, sse, v0_3,
+};
 
 /// The dialects of a caller and of an agent that are not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,18 +38,36 @@ pub struct Pair {
 /// A request as its caller wrote it.
 #[derive(Clone, Copy, Debug)]
 pub struct Original<'a> {
-    /// Of the HTTP+JSON binding.
-    pub target: Option<&'a Target>,
+    pub addressed: &'a Addressed,
     pub query: Option<&'a str>,
+    /// Of gRPC the message.
     pub body: &'a [u8],
 }
 
 /// A whole answer in the caller's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// `None` in a binding that says nothing by it.
-    pub status: Option<u16>,
+    pub standing: Standing,
     pub body: Vec<u8>,
+}
+
+/// How an answer says whether it is an error, beside its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It does not (JSON-RPC).
+    Unsaid,
+    /// The status of HTTP.
+    Http(u16),
+    /// The status in the trailers; an error has no body.
+    Grpc(grpc::Status),
+}
+
+/// One or two events of a stream in the caller's form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub bytes: Bytes,
+    /// The stream ends with it.
+    pub ends: Option<grpc::Status>,
 }
 
 /// What an agent answered: a result, or an error.
@@ -102,8 +122,8 @@ impl Pair {
     pub fn answer(&self, operation: Operation, id: &RpcId, body: &[u8], judged: &[Revealed]) -> Result<Answer, Error> {
         let read = self.read_judged(operation, body, judged)?;
         let mut body = Vec::with_capacity(64 + body.len() + body.len() / 4);
-        let status = self.write(id, read, &mut body)?;
-        Ok(Answer { status, body })
+        let standing = self.write(operation, id, read, &mut body)?;
+        Ok(Answer { standing, body })
     }
 
     /// The same for the data of one event of the agent. A stream of 1.0 `opens` with a task or a message (A2A 1.0
@@ -115,7 +135,7 @@ impl Pair {
         data: &[u8],
         judged: &[Revealed],
         opens: bool,
-    ) -> Result<Bytes, Error> {
+    ) -> Result<Event, Error> {
         let read = self.read_judged(operation, data, judged)?;
         let generations = (self.caller.generation, self.agent.generation);
         if opens
@@ -124,24 +144,15 @@ impl Pair {
             && let Ok(Response::Event(event)) = &read
             && let Some(task) = task_of(event)
         {
-            let mut both = Vec::with_capacity(256 + 2 * data.len());
-            let mut out = Vec::with_capacity(256 + data.len());
-            self.write(id, Ok(Response::Event(model::Event::Task(task))), &mut out)?;
-            both.extend_from_slice(&sse::one_event(&out));
-            out.clear();
-            self.write(id, read, &mut out)?;
-            both.extend_from_slice(&sse::one_event(&out));
-            return Ok(Bytes::from(both));
+            let first = self.write_event(operation, id, Ok(Response::Event(model::Event::Task(task))), 256)?;
+            let second = self.write_event(operation, id, read, data.len())?;
+            let bytes = [first.bytes, second.bytes].concat();
+            return Ok(Event {
+                bytes: bytes.into(),
+                ends: second.ends,
+            });
         }
-        // Readers of HTTP+JSON tell an error by the name of its event.
-        let named = self.caller.binding == Binding::HttpJson && read.is_err();
-        let mut out = Vec::with_capacity(64 + data.len() + data.len() / 4);
-        self.write(id, read, &mut out)?;
-        Ok(if named {
-            sse::one_error(&out)
-        } else {
-            sse::one_event(&out)
-        })
+        self.write_event(operation, id, read, data.len())
     }
 
     /// Agents of 0.3 may tell nothing of a task to whom subscribes to it until it changes; callers of 1.0 are promised how it
@@ -160,10 +171,9 @@ impl Pair {
         if task.status.state.is_terminal() {
             return Ok(None);
         }
-        let mut out = Vec::with_capacity(64 + body.len() + body.len() / 4);
         let task = Response::Event(model::Event::Task(task));
-        self.write(id, Ok(task), &mut out)?;
-        Ok(Some(sse::one_event(&out)))
+        let event = self.write_event(Operation::Subscribe, id, Ok(task), body.len())?;
+        Ok(Some(event.bytes))
     }
 
     /// Push configurations of 1.0 come in pages, and callers of 0.3 know none: they are owed all of them at once.
@@ -208,8 +218,10 @@ impl Pair {
     }
 
     fn read<'a>(&self, call: &Call, original: Original<'a>) -> Result<Request<'a>, Error> {
-        if let Some(target) = original.target {
-            return http_json::read_request(target, original.query, original.body);
+        match original.addressed {
+            Addressed::JsonRpc => {}
+            Addressed::HttpJson(target) => return http_json::read_request(target, original.query, original.body),
+            Addressed::Grpc(method) => return grpc::read_request(method.generation, method.operation, original.body),
         }
         let RequestBody { params } = serde_json::from_slice(original.body)?;
         match self.caller.generation {
@@ -243,15 +255,42 @@ impl Pair {
         }))
     }
 
-    /// Gives the status where the binding has one.
-    fn write(&self, id: &RpcId, answer: Read<'_>, out: &mut Vec<u8>) -> Result<Option<u16>, Error> {
+    /// `size`: about as long as it will be.
+    fn write_event(&self, operation: Operation, id: &RpcId, event: Read<'_>, size: usize) -> Result<Event, Error> {
+        // Readers of HTTP+JSON tell an error by the name of its event.
+        let named = self.caller.binding == Binding::HttpJson && event.is_err();
+        let mut out = Vec::with_capacity(64 + size + size / 4);
+        let standing = self.write(operation, id, event, &mut out)?;
+        Ok(match standing {
+            Standing::Grpc(status) => Event {
+                bytes: out.into(),
+                ends: Some(status).filter(|status| status.code != 0),
+            },
+            Standing::Unsaid | Standing::Http(_) => Event {
+                bytes: if named {
+                    sse::one_error(&out)
+                } else {
+                    sse::one_event(&out)
+                },
+                ends: None,
+            },
+        })
+    }
+
+    fn write(&self, operation: Operation, id: &RpcId, answer: Read<'_>, out: &mut Vec<u8>) -> Result<Standing, Error> {
         let generation = self.caller.generation;
         match (self.caller.binding, answer) {
             (Binding::HttpJson, Ok(response)) => {
                 http_json::write_response(generation, response, out)?;
-                Ok(Some(200))
+                Ok(Standing::Http(200))
             }
-            (Binding::HttpJson, Err(fault)) => Ok(Some(http_json::write_fault(generation, &fault, out))),
+            (Binding::HttpJson, Err(fault)) => Ok(Standing::Http(http_json::write_fault(generation, &fault, out))),
+            (Binding::Grpc, Ok(response)) => {
+                let message = grpc::write_response(generation, operation, response)?;
+                out.extend_from_slice(&grpc::frame(&message).map_err(|_| Error::Malformed)?);
+                Ok(Standing::Grpc(grpc::Status::default()))
+            }
+            (Binding::Grpc, Err(fault)) => Ok(Standing::Grpc(grpc::write_fault(generation, &fault))),
             (Binding::JsonRpc, Ok(response)) => {
                 open(out, id);
                 out.extend_from_slice(br#","result":"#);
@@ -260,16 +299,15 @@ impl Pair {
                     Generation::V1_0 => response.write(out)?,
                 }
                 out.push(b'}');
-                Ok(None)
+                Ok(Standing::Unsaid)
             }
             (Binding::JsonRpc, Err(fault)) => {
                 open(out, id);
                 out.extend_from_slice(br#","error":"#);
                 error::write(&fault, out)?;
                 out.push(b'}');
-                Ok(None)
+                Ok(Standing::Unsaid)
             }
-            (Binding::Grpc, _) => Err(Error::Unsupported),
         }
     }
 }

@@ -80,7 +80,7 @@ pub async fn open(
         .await
         .expect("a connection");
     tokio::spawn(conn);
-    let request = request(method, path, &address.to_string(), fields, body);
+    let request = request(method, path, &address.to_string(), fields, body.to_owned());
     tokio::time::timeout(PATIENCE, sender.send_request(request))
         .await
         .expect("in time")
@@ -94,12 +94,65 @@ pub async fn open_http2(
     fields: &[(&str, &str)],
     body: &str,
 ) -> http::Response<Incoming> {
-    http2(address, "POST", path, fields, body).await
+    http2(address, "POST", path, fields, body.to_owned()).await
 }
 
 /// The same as `call`, over HTTP/2 with prior knowledge.
 pub async fn call_http2(address: SocketAddr, method: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answer {
-    collect(http2(address, method, path, fields, body).await).await
+    collect(http2(address, method, path, fields, body.to_owned()).await).await
+}
+
+/// An answer over gRPC.
+#[derive(Clone, Debug)]
+pub struct Rpc {
+    /// The head, with `grpc-status` if there is nothing else.
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+    pub trailers: Option<HeaderMap>,
+}
+
+impl Rpc {
+    /// A field of the trailers, which may stand in the head.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let fields = self.trailers.as_ref().unwrap_or(&self.headers);
+        fields.get(name)?.to_str().ok()
+    }
+
+    pub fn status(&self) -> u32 {
+        let status = self.field("grpc-status").expect("a status");
+        status.parse().expect("a number")
+    }
+
+    pub async fn read(response: http::Response<Incoming>) -> Self {
+        assert_eq!(response.status(), 200);
+        let (parts, mut body) = response.into_parts();
+        let mut rpc = Self {
+            headers: parts.headers,
+            body: Vec::new(),
+            trailers: None,
+        };
+        while let Some(frame) = tokio::time::timeout(PATIENCE, body.frame()).await.expect("in time") {
+            match frame.expect("a whole answer").into_data() {
+                Ok(data) => rpc.body.extend_from_slice(&data),
+                Err(frame) => rpc.trailers = frame.into_trailers().ok(),
+            }
+        }
+        rpc
+    }
+}
+
+/// The head of an answer to a call of gRPC; the body is that of the request as it goes out.
+pub async fn open_grpc(
+    address: SocketAddr,
+    path: &str,
+    fields: &[(&str, &str)],
+    body: Vec<u8>,
+) -> http::Response<Incoming> {
+    let typed = fields.iter().any(|(name, _)| *name == "content-type");
+    let media_type = [("content-type", "application/grpc")];
+    let more = if typed { &[][..] } else { &media_type };
+    let fields = [fields, &[("te", "trailers")], more].concat();
+    http2(address, "POST", path, &fields, body).await
 }
 
 async fn http2(
@@ -107,7 +160,7 @@ async fn http2(
     method: &str,
     path: &str,
     fields: &[(&str, &str)],
-    body: &str,
+    body: impl Into<Bytes>,
 ) -> http::Response<Incoming> {
     let stream = TcpStream::connect(address).await.expect("the gateway listens");
     let (mut sender, conn) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
@@ -121,7 +174,13 @@ async fn http2(
     response.expect("an answer")
 }
 
-fn request(method: &str, uri: &str, host: &str, fields: &[(&str, &str)], body: &str) -> Request<Full<Bytes>> {
+fn request(
+    method: &str,
+    uri: &str,
+    host: &str,
+    fields: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Request<Full<Bytes>> {
     let mut request = Request::builder().method(method).uri(uri);
     if !host.is_empty() && !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         request = request.header("host", host);
@@ -129,7 +188,7 @@ fn request(method: &str, uri: &str, host: &str, fields: &[(&str, &str)], body: &
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
-    request.body(Full::from(body.to_owned())).expect("a request")
+    request.body(Full::new(body.into())).expect("a request")
 }
 
 pub async fn collect(response: http::Response<Incoming>) -> Answer {

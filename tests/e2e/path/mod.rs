@@ -3,6 +3,7 @@
 mod affinity;
 mod balance;
 mod card;
+mod grpc;
 mod http_json;
 mod list;
 mod list_owners;

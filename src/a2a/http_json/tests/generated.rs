@@ -173,7 +173,9 @@ fn send() -> impl Strategy<Value = Both> {
     // Zero is no length of a history in 0.3.
     let length = any::<i32>().prop_filter("no zero", |length| *length != 0);
     let configuration = (vec(text(), 0..3), option::of(length), any::<bool>());
-    (message(), configuration, option::of(object())).prop_map(|(message, (modes, history, returns), metadata)| {
+    // A message without parts is refused in 0.3: it is what is left of a body in another form.
+    let message = message().prop_filter("no parts", |message| message.1["parts"] != json!([]));
+    (message, configuration, option::of(object())).prop_map(|(message, (modes, history, returns), metadata)| {
         let mut both = (json!({"message": message.0}), json!({"message": message.1}));
         let mut inner = (json!({}), json!({}));
         put(

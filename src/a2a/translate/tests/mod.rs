@@ -27,7 +27,7 @@ fn pair(caller: Generation) -> Pair {
 
 fn written(body: &[u8]) -> Original<'_> {
     Original {
-        target: None,
+        addressed: &Addressed::JsonRpc,
         query: None,
         body,
     }
@@ -72,7 +72,7 @@ fn result(caller: Generation, operation: Operation, result: &Value) -> Result<Va
     let body = json!({ "result": result, "id": "r-1", "jsonrpc": "2.0" }).to_string();
     let id = RpcId(Bytes::from_static(b"\"r-1\""));
     let out = pair(caller).answer(operation, &id, body.as_bytes(), &judged(caller, operation, &body))?;
-    assert_eq!(out.status, None);
+    assert_eq!(out.standing, Standing::Unsaid);
     let out: Value = serde_json::from_slice(&out.body).unwrap();
     assert_eq!(out["id"], "r-1");
     Ok(out["result"].clone())
@@ -577,7 +577,7 @@ fn a_stream_of_1_0_opens_with_its_task() {
         let judged = judged(caller, Operation::Stream, &data);
         let out = pair(caller).event(Operation::Stream, &id, data.as_bytes(), &judged, opens);
         let out = out.unwrap();
-        let text = std::str::from_utf8(&out).unwrap();
+        let text = std::str::from_utf8(&out.bytes).unwrap();
         let data = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
         data.map(|data| serde_json::from_str::<Value>(data).unwrap()["result"].clone())
             .collect()
