@@ -73,13 +73,13 @@ impl Fleet {
             self.metrics.upstream_retries.inc();
             sent = self.upstream.send(permit, selected, again).await;
         }
-        let Answer { parts, body, lease } = sent.map_err(|failure| failed(&failure.error))?;
+        let Answer { parts, body } = sent.map_err(|failure| failed(&failure.error))?;
         answer::check_head(&parts).map_err(|reason| self.refused(reason))?;
         if answer::is_stream(&parts) {
             return Err(self.refused(Reason::UpstreamBadAnswer));
         }
         let standing = Standing::of(&parts);
-        let whole = self.upstream.whole(body, lease, selected.endpoint()).await;
+        let whole = self.upstream.whole(body, selected.endpoint()).await;
         let bytes = whole.map_err(|error| failed(&error))?;
         match standing.with(true) {
             Some(true) => selected.endpoint().succeeded(),

@@ -24,7 +24,7 @@ pub enum Error {
     #[error("the body stalled")]
     Stalled,
     #[error("the body broke off")]
-    Broken(#[source] hyper::Error),
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// How much is taken at once on the word of an announced length; past it, memory grows with the bytes that really come.
@@ -33,7 +33,7 @@ const AHEAD: usize = 256 * 1024;
 /// Reads a body to its end. A length that was announced and is too large is refused before a byte is read.
 pub fn read_whole<B>(body: B, bounds: Bounds) -> ReadWhole<B>
 where
-    B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin,
 {
     ReadWhole {
         body,
@@ -66,7 +66,7 @@ enum Pieces {
 
 impl<B> Future for ReadWhole<B>
 where
-    B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin,
 {
     type Output = Result<Bytes, Error>;
 
@@ -81,7 +81,7 @@ where
                 return Poll::Ready(Err(Error::Stalled));
             };
             this.waits = false;
-            let Some(frame) = frame.transpose().map_err(Error::Broken)? else {
+            let Some(frame) = frame.transpose().map_err(|error| Error::Broken(error.into()))? else {
                 break;
             };
             if let Ok(data) = frame.into_data() {

@@ -48,7 +48,7 @@ impl Pipeline {
             }
             Reject::new(reason)
         };
-        let Answer { mut parts, body, lease } = answer;
+        let Answer { mut parts, body } = answer;
         answer::check_head(&parts).map_err(refused)?;
         let standing = answer::Standing::of(&parts);
         let spoken = translating.as_ref().map(|it| it.pair.agent.generation);
@@ -85,7 +85,7 @@ impl Pipeline {
                 leave: self.leave(permit, downstream),
             };
             selected.endpoint().succeeded();
-            let stream = EventStream::new(body, lease, selected, permit.call(), learner, reservation, settings);
+            let stream = EventStream::new(body, selected, permit.call(), learner, reservation, settings);
             return Ok(Answered {
                 parts,
                 content: Content::Stream(Box::new(stream)),
@@ -101,7 +101,7 @@ impl Pipeline {
         let principal = principal.clone();
         let finishing = self.drain.finishing(held.slot.take(), async move {
             let endpoint = selected.endpoint();
-            let read = reader.upstream.whole(body, lease, endpoint).await;
+            let read = reader.upstream.whole(body, endpoint).await;
             let bytes = read.map_err(|error| {
                 if let Some(fault) = error.fault() {
                     endpoint.failed(fault, &principal);

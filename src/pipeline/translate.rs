@@ -264,7 +264,7 @@ async fn ask(agent: &Agent, permit: &Permit, selected: &Selected, outgoing: Box<
     let sent = agent.upstream.send(permit, selected, outgoing).await;
     let answer = sent.map_err(|failure| failed(&failure.error))?;
     answer::check_head(&answer.parts).map_err(Reject::new)?;
-    let whole = agent.upstream.whole(answer.body, answer.lease, endpoint).await;
+    let whole = agent.upstream.whole(answer.body, endpoint).await;
     whole.map_err(|error| failed(&error))
 }
 

@@ -21,7 +21,6 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
-use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use super::learn::{self, Learner, Withheld};
@@ -34,7 +33,7 @@ use crate::a2a::{Binding, Call, Generation, Operation, Revealed, RpcId, json, js
 use crate::affinity::{Confirming, Reservation};
 use crate::balance::{Fault, Selected};
 use crate::observe::{Outcome, Record};
-use crate::upstream::Lease;
+use crate::upstream;
 
 /// What is collected of a burst before it goes on: enough that a write costs little per event, little enough to hold.
 const BURST_BYTES: usize = 32 * 1024;
@@ -45,8 +44,8 @@ const PIECE: usize = 64 * 1024;
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 pub struct EventStream {
-    body: Incoming,
-    lease: Option<Lease>,
+    /// Until it has ended, or the stream for another reason.
+    body: Option<upstream::Body>,
     selected: Selected,
     operation: Operation,
     id: RpcId,
@@ -99,8 +98,7 @@ pub struct Translation {
 
 impl EventStream {
     pub fn new(
-        body: Incoming,
-        lease: Lease,
+        body: upstream::Body,
         selected: Selected,
         call: &Call,
         learner: Learner,
@@ -112,8 +110,7 @@ impl EventStream {
             None => (None, None),
         };
         Self {
-            body,
-            lease: Some(lease),
+            body: Some(body),
             selected,
             operation: call.operation,
             id: call.id.clone(),
@@ -200,7 +197,8 @@ impl EventStream {
         }
         let mut ready = Burst::default();
         while self.ended.is_none() && ready.size < BURST_BYTES && self.confirming.is_empty() {
-            match Pin::new(&mut self.body).poll_frame(cx) {
+            let Some(body) = &mut self.body else { break };
+            match Pin::new(body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     // Trailers of an agent stay here.
                     if let Ok(data) = frame.into_data() {
@@ -231,7 +229,7 @@ impl EventStream {
         match self.ended {
             Some(Ok(())) => return Poll::Ready(None),
             Some(Err(outcome)) => {
-                self.lease = None;
+                self.body = None;
                 return Poll::Ready(Some(Err(outcome)));
             }
             None => {}
@@ -261,7 +259,7 @@ impl EventStream {
         let (outcome, detail) = ready!(leave.poll(&self.learner.metrics.name, touched, cx));
         record.detail = detail.or(record.detail);
         self.ended = Some(Err(outcome));
-        self.lease = None;
+        self.body = None;
         Poll::Ready(outcome)
     }
 
@@ -285,9 +283,6 @@ impl EventStream {
             return;
         }
         self.ended = Some(Ok(()));
-        if let Some(lease) = self.lease.take() {
-            lease.give_back();
-        }
     }
 
     /// Scans a chunk; gives what may go on now.
@@ -342,7 +337,7 @@ impl EventStream {
                         }
                         if self.failed.is_some() {
                             self.ended = Some(Ok(()));
-                            self.lease = None;
+                            self.body = None;
                             break;
                         }
                     }

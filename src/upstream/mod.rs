@@ -1,13 +1,15 @@
 //! Calling agents: connections, timeouts, what may be tried again.
 //!
 //! A call needs a `Permit`. A send that was written is never sent twice (A2A sends are not idempotent): another try
-//! happens only when hyper gives the request back unwritten, when connecting failed, or for reads.
+//! happens only when a connection gives the request back unwritten, when connecting failed, or for reads.
 //!
 //! Streams have connections of their own: an event stream holds its connection for minutes, with smaller buffers, and over
 //! HTTP/2 one slow reader of small events could cost every stream of the connection.
 
+mod answer;
 mod connect;
 mod credential;
+mod http1;
 mod name;
 mod pool;
 mod probe;
@@ -20,9 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryFutureExt as _;
 use http::{HeaderValue, Method, Request, Uri, header, request};
-use http_body_util::Full;
-use hyper::body::Incoming;
 
 use crate::a2a::Operation;
 use crate::authenticate::CredentialPlaces;
@@ -34,9 +35,9 @@ use crate::http::fetch::Fetcher;
 use crate::http::{body, hygiene};
 use crate::observe::AgentMetrics;
 
+pub use answer::Body;
 use credential::Credential;
-pub use pool::Lease;
-use pool::{Class, Pool};
+use pool::{Class, Failed, Pool};
 pub use probe::Probe;
 
 /// The pools of one agent's endpoints and how its calls are made.
@@ -85,9 +86,8 @@ pub struct Outgoing {
 /// The head of an agent's answer, with what is to come.
 pub struct Answer {
     pub parts: http::response::Parts,
-    pub body: Incoming,
-    /// The connection; given back when the body has ended, closed when dropped before.
-    pub lease: Lease,
+    /// With the connection.
+    pub body: Body,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -106,13 +106,13 @@ pub enum Error {
     Closed {
         endpoint: Arc<str>,
         #[source]
-        source: hyper::Error,
+        source: answer::Error,
     },
     #[error("{endpoint} sent a broken answer")]
     Broken {
         endpoint: Arc<str>,
         #[source]
-        source: hyper::Error,
+        source: answer::Error,
     },
     #[error("cannot read the answer of {endpoint}")]
     Body {
@@ -309,16 +309,17 @@ impl Upstream {
         }
     }
 
-    /// Reads an answer that is not a stream, to its end, and gives the connection back.
-    pub async fn whole(&self, body: Incoming, lease: Lease, endpoint: &Endpoint) -> Result<Bytes, Error> {
-        let bytes = body::read_whole(body, self.answer)
-            .await
-            .map_err(|source| Error::Body {
-                endpoint: endpoint.url.clone(),
-                source,
-            })?;
-        lease.give_back();
-        Ok(bytes)
+    /// Reads an answer that is not a stream, to its end.
+    pub fn whole<'a>(
+        &self,
+        mut body: Body,
+        endpoint: &'a Endpoint,
+    ) -> impl Future<Output = Result<Bytes, Error>> + use<'a> {
+        body.in_large_pieces();
+        body::read_whole(body, self.answer).map_err(|source| Error::Body {
+            endpoint: endpoint.url.clone(),
+            source,
+        })
     }
 
     async fn exchange(
@@ -335,30 +336,30 @@ impl Upstream {
             return Err(Failure::unsent(error, outgoing));
         };
         loop {
-            let mut lease = match pool.lease(class).await {
+            let lease = match pool.lease(class).await {
                 Ok(lease) => lease,
                 Err(error) => return Err(Failure::unsent(error, outgoing)),
             };
-            let mut failed = match lease.send(outgoing.request(endpoint, self.credential())).await {
-                Ok(response) => {
-                    let (parts, body) = response.into_parts();
-                    return Ok(Answer { parts, body, lease });
-                }
+            let reused = lease.reused();
+            let sent = match lease.send(outgoing.request(endpoint, self.credential())) {
+                Ok(exchange) => exchange.await,
+                Err(failed) => Err(failed),
+            };
+            let Failed { error: source, unwritten } = match sent {
+                Ok((parts, body)) => return Ok(Answer { parts, body }),
                 Err(failed) => failed,
             };
-            let unwritten = failed.take_message();
-            let source = failed.into_error();
             let url = endpoint.url.clone();
             let Some(unwritten) = unwritten else {
-                let error = if source.is_parse() || source.is_parse_too_large() {
+                let error = if source.is_malformed() {
                     Error::Broken { endpoint: url, source }
                 } else {
                     Error::Closed { endpoint: url, source }
                 };
                 return Err(Failure { error, unsent: None });
             };
-            outgoing.take_back(unwritten);
-            if !lease.reused() {
+            outgoing.take_back(*unwritten);
+            if !reused {
                 return Err(Failure::unsent(Error::Closed { endpoint: url, source }, outgoing));
             }
             // The connection ended while it idled: the request came back unwritten.
@@ -373,20 +374,20 @@ impl Outgoing {
         &mut self,
         endpoint: &Endpoint,
         credential: Option<(&header::HeaderName, HeaderValue)>,
-    ) -> Request<Full<Bytes>> {
+    ) -> Request<Bytes> {
         let mut headers = std::mem::take(&mut self.headers);
         headers.insert(header::HOST, endpoint.host.clone());
         if let Some((name, value)) = credential {
             headers.insert(name, value);
         }
-        let mut request = Request::new(Full::new(self.body.clone()));
+        let mut request = Request::new(self.body.clone());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = target(&endpoint.uri, self.query.as_deref());
         *request.headers_mut() = headers;
         request
     }
 
-    fn take_back(&mut self, unwritten: Request<Full<Bytes>>) {
+    fn take_back(&mut self, unwritten: Request<Bytes>) {
         self.headers = unwritten.into_parts().0.headers;
         self.headers.remove(header::HOST);
     }

@@ -14,18 +14,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::uri::Uri;
-use http::{Request, Response};
+use http::{Request, response};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::client::conn::{TrySendError, http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::Error;
-use super::connect::{self, Connector};
+use super::answer::{self, Body};
+use super::connect::{self, Connector, Io};
 use super::name::Name;
+use super::{Error, http1};
 use crate::balance::Endpoint;
 use crate::config;
 use crate::drain::Drain;
@@ -39,17 +38,14 @@ pub enum Class {
 
 /// 80 % of the 100 streams that servers usually allow.
 const STREAMS_PER_CONNECTION: usize = 80;
-/// Stream connections read small events; hyper's default would hold 8 KiB and grow.
-const STREAM_READ_BUFFER: usize = 4 * 1024;
 /// Half of the window is h2's budget for small DATA frames of slow readers.
 const HTTP2_CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
 /// A peer that went without a goodbye is noticed within two of these.
 const HTTP2_PING: Duration = Duration::from_secs(20);
 
-type Http1 = http1::SendRequest<Full<Bytes>>;
+type Http1 = http1::Connection<Io>;
 type Http2 = http2::SendRequest<Full<Bytes>>;
-type Failed = TrySendError<Request<Full<Bytes>>>;
 
 pub struct Pool {
     endpoint: Arc<Endpoint>,
@@ -77,8 +73,9 @@ struct Made {
     peer: Option<IpAddr>,
 }
 
+/// Nobody watches it: that the agent closed it is found when it is to be used, or by the sweep.
 struct Idle {
-    sender: Http1,
+    connection: Http1,
     since: Instant,
     place: OwnedSemaphorePermit,
     made: Made,
@@ -120,25 +117,14 @@ impl Pool {
 
     /// A connection for one exchange: an idle one, a share of an HTTP/2 one, or a new one.
     pub async fn lease(self: &Arc<Self>, class: Class) -> Result<Lease, Error> {
-        while let Some(Idle {
-            mut sender,
-            since,
-            place,
-            made,
-        }) = self.pop(class)
-        {
-            if since.elapsed() < self.idle && self.is_current(made) && !sender.is_closed() {
-                // The connection's own job may not have seen yet that the last exchange is over.
-                if sender.is_ready() || sender.ready().await.is_ok() {
-                    return Ok(self.lease_http1(sender, place, made, class, true));
-                }
+        while let Some(mut idle) = self.pop(class) {
+            if self.is_usable(&mut idle) {
+                return Ok(self.lease_http1(idle.connection, idle.place, idle.made, class, true));
             }
         }
         if let Some(shared) = self.share() {
             return Ok(Lease {
-                pool: self.clone(),
                 line: Line::Http2(Share(shared)),
-                class,
                 reused: true,
             });
         }
@@ -164,7 +150,6 @@ impl Pool {
         let peer = self.name.can_move().then(|| connect::peer(&io)).flatten();
         let made = Made { generation, peer };
         self.metrics.upstream_connections.inc();
-        let io = TokioIo::new(io);
         if speaks_http2 {
             let (sender, conn) = http2::Builder::new(self.drain.clone())
                 .timer(TokioTimer::new())
@@ -174,7 +159,7 @@ impl Pool {
                 .keep_alive_interval(HTTP2_PING)
                 .keep_alive_timeout(HTTP2_PING)
                 .keep_alive_while_idle(true)
-                .handshake(io)
+                .handshake(TokioIo::new(io))
                 .await
                 .map_err(|source| failed(connect::Error::Http(source)))?;
             self.drain.aside(conn.map(drop));
@@ -187,41 +172,36 @@ impl Pool {
             });
             lock(&self.http2).push(shared.clone());
             return Ok(Lease {
-                pool: self.clone(),
                 line: Line::Http2(Share(shared)),
-                class,
                 reused: false,
             });
         }
-        let mut builder = http1::Builder::new();
-        builder.max_header_size(self.header_bytes);
-        if stream {
-            builder.read_buf_exact_size(Some(STREAM_READ_BUFFER));
-        }
-        let (sender, conn) = builder
-            .handshake(io)
-            .await
-            .map_err(|source| failed(connect::Error::Http(source)))?;
-        // Errors reach whoever waits for an answer on this connection.
-        // Mapped, because an async block would hold it twice.
-        self.drain.aside(conn.map(drop));
-        Ok(self.lease_http1(sender, place, made, class, false))
+        let connection = http1::Connection::new(io, self.header_bytes);
+        Ok(self.lease_http1(connection, place, made, class, false))
     }
 
     fn lease_http1(
         self: &Arc<Self>,
-        sender: Http1,
+        connection: Http1,
         place: OwnedSemaphorePermit,
         made: Made,
         class: Class,
         reused: bool,
     ) -> Lease {
-        Lease {
+        let home = Home {
             pool: self.clone(),
-            line: Line::Http1 { sender, place, made },
+            place,
+            made,
             class,
+        };
+        Lease {
+            line: Line::Http1(connection, home),
             reused,
         }
+    }
+
+    fn is_usable(&self, idle: &mut Idle) -> bool {
+        idle.since.elapsed() < self.idle && self.is_current(idle.made) && idle.connection.check_quiet().is_ok()
     }
 
     fn is_current(&self, made: Made) -> bool {
@@ -286,9 +266,7 @@ impl Pool {
         loop {
             ticks.tick().await;
             for stack in [&self.unary, &self.streams] {
-                lock(stack).retain(|idle| {
-                    idle.since.elapsed() < self.idle && self.is_current(idle.made) && !idle.sender.is_closed()
-                });
+                lock(stack).retain_mut(|idle| self.is_usable(idle));
             }
             lock(&self.http2).retain(|connection| {
                 let busy = connection.streams.load(Ordering::Acquire) > 0;
@@ -299,25 +277,34 @@ impl Pool {
     }
 }
 
-/// A connection while one exchange uses it. Dropped: HTTP/1.1 is closed, because its answer may not have ended; HTTP/2
-/// loses one stream.
+/// A connection for one exchange. Dropped, HTTP/1.1 is closed and HTTP/2 loses one stream.
 pub struct Lease {
-    pool: Arc<Pool>,
     line: Line,
-    class: Class,
     reused: bool,
 }
 
 enum Line {
-    Http1 {
-        sender: Http1,
-        place: OwnedSemaphorePermit,
-        made: Made,
-    },
+    Http1(Http1, Home),
     Http2(Share),
 }
 
-struct Share(Arc<Multiplexed>);
+/// Where a connection goes when its exchange has ended.
+pub struct Home {
+    pool: Arc<Pool>,
+    place: OwnedSemaphorePermit,
+    made: Made,
+    class: Class,
+}
+
+/// An exchange that got no answer.
+pub struct Failed {
+    pub error: answer::Error,
+    /// The request, if nothing of it was written.
+    pub unwritten: Option<Box<Request<Bytes>>>,
+}
+
+/// One stream of a connection.
+pub struct Share(Arc<Multiplexed>);
 
 impl Drop for Share {
     fn drop(&mut self) {
@@ -333,46 +320,68 @@ impl Lease {
 
     /// Hands the request to the connection; what it returns waits for the head of the answer.
     pub fn send(
-        &mut self,
-        mut request: Request<Full<Bytes>>,
-    ) -> impl Future<Output = Result<Response<Incoming>, Failed>> + use<> {
-        match &mut self.line {
-            Line::Http1 { sender, .. } => {
-                *request.uri_mut() = origin_form(request.uri());
-                Either::Left(sender.try_send_request(request))
+        self,
+        mut request: Request<Bytes>,
+    ) -> Result<impl Future<Output = Result<(response::Parts, Body), Failed>>, Failed> {
+        match self.line {
+            Line::Http1(mut connection, home) => {
+                // An idle one has just been looked at.
+                if !self.reused
+                    && let Err(error) = connection.check_quiet()
+                {
+                    return Err(Failed {
+                        error: error.into(),
+                        unwritten: Some(Box::new(request)),
+                    });
+                }
+                let exchange = connection.send(request);
+                Ok(Either::Left(exchange.map(|answered| match answered {
+                    Ok((parts, body)) => Ok((parts, Body::http1(body, home))),
+                    Err(error) => Err(Failed {
+                        error: error.into(),
+                        unwritten: None,
+                    }),
+                })))
             }
             Line::Http2(share) => {
                 request.headers_mut().remove(http::header::HOST);
-                Either::Right(share.0.sender.clone().try_send_request(request))
+                let exchange = share.0.sender.clone().try_send_request(request.map(Full::new));
+                Ok(Either::Right(exchange.map(|answered| match answered {
+                    Ok(response) => {
+                        let (parts, body) = response.into_parts();
+                        Ok((parts, Body::http2(body, share)))
+                    }
+                    Err(mut failed) => {
+                        let unwritten = failed.take_message();
+                        Err(Failed {
+                            // Its body is still at hand.
+                            unwritten: unwritten.map(|request| Box::new(request.map(|_| Bytes::new()))),
+                            error: failed.into_error().into(),
+                        })
+                    }
+                })))
             }
         }
     }
+}
 
+impl Home {
     /// The answer has ended: the connection may serve the next exchange.
-    pub fn give_back(self) {
-        if let Line::Http1 { sender, place, made } = self.line
-            && self.pool.is_current(made)
-            && !sender.is_closed()
-        {
+    pub fn take_back(self, connection: Http1) {
+        if self.pool.is_current(self.made) {
             let mut idle = lock(self.pool.stack(self.class));
             // Under the lock: whoever closes the pool clears it after saying so.
             if self.pool.closed.load(Ordering::Acquire) {
                 return;
             }
             idle.push(Idle {
-                sender,
+                connection,
                 since: Instant::now(),
-                place,
-                made,
+                place: self.place,
+                made: self.made,
             });
         }
     }
-}
-
-/// RFC 9112 §3.2.1.
-fn origin_form(uri: &Uri) -> Uri {
-    uri.path_and_query()
-        .map_or_else(|| Uri::from_static("/"), |path| Uri::from(path.clone()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
