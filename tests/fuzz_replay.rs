@@ -104,3 +104,12 @@ fn streams() {
         }
     }
 }
+
+#[test]
+fn connections_to_agents() {
+    for input in seeds("upstream") {
+        checks::upstream(&input);
+        let answer = input.get(1..).unwrap();
+        cuts(answer).for_each(checks::answer_cut_everywhere);
+    }
+}

@@ -36,7 +36,10 @@ pub struct Body(Kind);
 
 enum Kind {
     Http1(http1::Body<Io>, Home),
-    Http2(Incoming, Share),
+    Http2 {
+        body: Incoming,
+        _share: Share,
+    },
     /// The connection serves others.
     Over,
 }
@@ -49,14 +52,14 @@ impl Body {
     }
 
     pub(super) fn http2(body: Incoming, share: Share) -> Self {
-        Self(Kind::Http2(body, share))
+        Self(Kind::Http2 { body, _share: share })
     }
 
     /// From here on, data comes in pieces as large as possible; an empty one says that some came.
     pub(super) fn in_large_pieces(&mut self) {
         match &mut self.0 {
             Kind::Http1(body, _) => body.in_one_piece(),
-            Kind::Http2(..) | Kind::Over => {}
+            Kind::Http2 { .. } | Kind::Over => {}
         }
     }
 
@@ -64,13 +67,14 @@ impl Body {
     fn give_back(&mut self) {
         let ended = match &self.0 {
             Kind::Http1(body, _) => body.has_ended(),
-            Kind::Http2(body, _) => body.is_end_stream(),
+            Kind::Http2 { body, .. } => body.is_end_stream(),
             Kind::Over => false,
         };
-        if ended && let Kind::Http1(body, home) = std::mem::replace(&mut self.0, Kind::Over) {
-            if let Some(connection) = body.into_connection() {
-                home.take_back(connection);
-            }
+        if ended
+            && let Kind::Http1(body, home) = std::mem::replace(&mut self.0, Kind::Over)
+            && let Some(connection) = body.into_connection()
+        {
+            home.take_back(connection);
         }
     }
 }
@@ -82,10 +86,8 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = self.get_mut();
         let polled = match &mut this.0 {
-            Kind::Http1(body, _) => {
-                ready!(body.poll_data(cx)).map(|data| data.map(Frame::data).map_err(Error::Http1))
-            }
-            Kind::Http2(body, _) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map_err(Error::Http2)),
+            Kind::Http1(body, _) => ready!(body.poll_data(cx)).map(|data| data.map(Frame::data).map_err(Error::Http1)),
+            Kind::Http2 { body, .. } => ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map_err(Error::Http2)),
             Kind::Over => None,
         };
         match &polled {
@@ -102,7 +104,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Http1(body, _) => body.left().map_or_else(SizeHint::default, SizeHint::with_exact),
-            Kind::Http2(body, _) => body.size_hint(),
+            Kind::Http2 { body, .. } => body.size_hint(),
             Kind::Over => SizeHint::with_exact(0),
         }
     }

@@ -9,7 +9,7 @@
 mod answer;
 mod connect;
 mod credential;
-mod http1;
+pub mod http1;
 mod name;
 mod pool;
 mod probe;
@@ -345,7 +345,10 @@ impl Upstream {
                 Ok(exchange) => exchange.await,
                 Err(failed) => Err(failed),
             };
-            let Failed { error: source, unwritten } = match sent {
+            let Failed {
+                error: source,
+                unwritten,
+            } = match sent {
                 Ok((parts, body)) => return Ok(Answer { parts, body }),
                 Err(failed) => failed,
             };

@@ -9,8 +9,15 @@ use a2a_gateway::a2a::jsonrpc::{
 };
 use a2a_gateway::a2a::sse::{Content, Name, Scanner};
 use a2a_gateway::a2a::{Call, Generation, Operation, RpcId, http_json};
+use a2a_gateway::upstream::http1::Connection;
 use bytes::Bytes;
 use serde_json::Value as Json;
+use std::collections::VecDeque;
+use std::future::Future as _;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub fn request(body: &[u8]) {
     let tree = serde_json::from_slice::<Json>(body);
@@ -221,4 +228,78 @@ fn scan<'a>(chunks: impl Iterator<Item = &'a [u8]>, most: usize) -> (Vec<Found>,
         });
     }
     (events, scanner.has_partial())
+}
+
+/// What an agent sends on a connection, which it then closes. The first byte says where it is cut.
+pub fn upstream(input: &[u8]) {
+    if let [cut, answer @ ..] = input {
+        let whole = exchange(&[answer]);
+        let (front, back) = answer.split_at(answer.len() * usize::from(*cut) / 256);
+        assert_eq!(exchange(&[front, back]), whole);
+    }
+}
+
+/// An answer says the same whole and cut at any one place.
+pub fn answer_cut_everywhere(answer: &[u8]) {
+    let whole = exchange(&[answer]);
+    for at in 0..=answer.len() {
+        let (front, back) = answer.split_at(at);
+        assert_eq!(exchange(&[front, back]), whole, "cut at {at}");
+    }
+}
+
+/// The status and data of an answer, and whether it came to its end; `None` if there is none.
+fn exchange(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>, bool)> {
+    let pieces = pieces.iter().filter(|piece| !piece.is_empty());
+    let peer = Peer(pieces.map(|piece| Bytes::copy_from_slice(piece)).collect());
+    let request = http::Request::new(Bytes::new());
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut exchange = pin!(Connection::new(peer, 64 * 1024).send(request));
+    // It lets others go first, twice.
+    let answered = (0..3).find_map(|_| match exchange.as_mut().poll(&mut cx) {
+        Poll::Ready(answered) => Some(answered),
+        Poll::Pending => None,
+    });
+    let answered = answered.expect("nothing is waited for");
+    let (parts, mut body) = answered.ok()?;
+    let mut data = Vec::new();
+    let clean = loop {
+        match body.poll_data(&mut cx) {
+            Poll::Ready(Some(Ok(piece))) => data.extend_from_slice(&piece),
+            Poll::Ready(Some(Err(_))) => break false,
+            Poll::Ready(None) => break true,
+            Poll::Pending => panic!("nothing is waited for"),
+        }
+    };
+    assert_eq!(clean, body.has_ended());
+    Some((parts.status.as_u16(), data, clean))
+}
+
+/// The pieces of an answer that are left; then the end.
+struct Peer(VecDeque<Bytes>);
+
+impl AsyncRead for Peer {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, read: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if let Some(mut piece) = self.0.pop_front() {
+            read.put_slice(&piece.split_to(piece.len().min(read.remaining())));
+            if !piece.is_empty() {
+                self.0.push_front(piece);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Peer {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
 }

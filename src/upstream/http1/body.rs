@@ -100,7 +100,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Body<T> {
     }
 
     fn poll_place(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
-        if self.whole && let Place::Length(left) = self.place {
+        if self.whole
+            && let Place::Length(left) = self.place
+        {
             let left = usize::try_from(left).unwrap_or(usize::MAX);
             if self.connection.input.len() < left {
                 return self.poll_gathered(cx, left);

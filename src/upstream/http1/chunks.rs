@@ -16,23 +16,41 @@ const DIGITS: u8 = 15;
 /// Where in a chunked body the stream stands.
 #[derive(Clone, Copy, Debug)]
 pub enum Chunks {
-    Size { size: u64, digits: u8 },
-    Extension { size: u64, bytes: u16 },
-    SizeFeed { size: u64 },
-    Data { left: u64 },
+    Size {
+        size: u64,
+        digits: u8,
+    },
+    Extension {
+        size: u64,
+        bytes: u16,
+    },
+    SizeFeed {
+        size: u64,
+    },
+    Data {
+        left: u64,
+    },
     DataReturn,
     DataFeed,
     /// At the end of a line that says nothing, all is over.
-    Trailer { bytes: u16, line: bool },
-    TrailerFeed { bytes: u16, line: bool },
+    Trailer {
+        bytes: u16,
+        line: bool,
+    },
+    TrailerFeed {
+        bytes: u16,
+        line: bool,
+    },
     End,
+    Broken,
 }
 
 impl Chunks {
     pub const START: Self = Self::Size { size: 0, digits: 0 };
 
     /// The next data in the input, up to the end of a chunk; `None`: all of the input was taken, or the body is over. What
-    /// follows the data and is no data is taken with it, so that the end is known as soon as it is here.
+    /// follows the data and is no data is taken with it, so that the end is known as soon as it is here; if it is malformed,
+    /// the next look says so.
     pub fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, Error> {
         self.skip(input)?;
         let Self::Data { left } = self else { return Ok(None) };
@@ -45,7 +63,9 @@ impl Chunks {
             *self = Self::DataReturn;
         }
         let data = input.split_to(size);
-        self.skip(input)?;
+        if self.skip(input).is_err() {
+            *self = Self::Broken;
+        }
         Ok(Some(data))
     }
 
@@ -73,10 +93,9 @@ impl Chunks {
                 digits: digits + 1,
             },
             (Self::Extension { size, .. }, b'\r') => Self::SizeFeed { size },
-            (Self::Extension { size, bytes }, byte) if byte != b'\n' && bytes < EXTENSION => Self::Extension {
-                size,
-                bytes: bytes + 1,
-            },
+            (Self::Extension { size, bytes }, byte) if byte != b'\n' && bytes < EXTENSION => {
+                Self::Extension { size, bytes: bytes + 1 }
+            }
             (Self::SizeFeed { size: 0 }, b'\n') => Self::Trailer { bytes: 0, line: false },
             (Self::SizeFeed { size: left }, b'\n') => Self::Data { left },
             (Self::DataReturn, b'\r') => Self::DataFeed,

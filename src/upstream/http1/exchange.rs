@@ -2,6 +2,10 @@
 //!
 //! Written and read at once: an agent may answer before it took the whole request, and may wait for its answer to be read.
 //! Dropped, it closes the connection.
+//!
+//! Twice it lets everybody else who is ready go first: before it writes, and when the answer begins to come. So what is ready
+//! together leaves together, towards the agent and towards the callers. Whoever it is for is awake from the first on;
+//! waking it for each costs more than all the rest of an exchange.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,6 +23,7 @@ use super::{Connection, Error};
 const INTERIM: u8 = 16;
 
 pub struct Exchange<T> {
+    turn: Turn,
     /// Until the head is here.
     connection: Option<Connection<T>>,
     /// `None`: written, or the agent does not take it any more.
@@ -29,9 +34,18 @@ pub struct Exchange<T> {
     interim: u8,
 }
 
+enum Turn {
+    /// Others go first.
+    First,
+    /// Nothing of the answer is here.
+    Asking,
+    Answered,
+}
+
 impl<T> Exchange<T> {
     pub(super) fn new(connection: Connection<T>, outbound: Outbound) -> Self {
         Self {
+            turn: Turn::First,
             connection: Some(connection),
             outbound: Some(outbound),
             unwritten: None,
@@ -49,6 +63,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for Exchange<T> {
         let Some(connection) = &mut this.connection else {
             return Poll::Pending;
         };
+        if matches!(this.turn, Turn::First) {
+            this.turn = Turn::Asking;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if let Some(outbound) = &mut this.outbound {
             match outbound.poll_write(&mut connection.io, cx) {
                 Poll::Ready(Ok(())) => this.outbound = None,
@@ -69,7 +88,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for Exchange<T> {
                     }
                     continue;
                 }
-                Ok(Some(Head { parts, framing, persists })) => {
+                Ok(Some(Head {
+                    parts,
+                    framing,
+                    persists,
+                })) => {
                     let Some(connection) = this.connection.take() else {
                         return Poll::Pending;
                     };
@@ -82,6 +105,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for Exchange<T> {
             }
             let error = match connection.poll_fill(cx) {
                 Poll::Ready(Ok(0)) => Error::Ended,
+                Poll::Ready(Ok(_)) if matches!(this.turn, Turn::Asking) => {
+                    this.turn = Turn::Answered;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Poll::Ready(Ok(_)) => continue,
                 Poll::Ready(Err(error)) => Error::Read(error),
                 Poll::Pending if this.unwritten.is_none() => return Poll::Pending,

@@ -7,10 +7,15 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header, response};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, Version, header, response};
 
 /// Fields of a head; hyper allows as many.
 const FIELDS: usize = 100;
+
+// What these say of the bytes on the connection; what they say of a call is `respond`'s.
+const SWITCHING_PROTOCOLS: u16 = 101;
+const NO_CONTENT: u16 = 204;
+const NOT_MODIFIED: u16 = 304;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -89,10 +94,10 @@ fn may_end(input: &[u8], seen: usize) -> bool {
 }
 
 fn head(whole: &Bytes, answer: &httparse::Response<'_, '_>) -> Result<Head, Error> {
-    let (mut parts, ()) = Response::new(()).into_parts();
-    let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok());
-    parts.status = status.ok_or(Error::Syntax(httparse::Error::Status))?;
-    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+    let code = answer.code.unwrap_or_default();
+    let empty = Response::builder().status(code).body(());
+    let (mut parts, ()) = empty.map_err(|_| Error::Syntax(httparse::Error::Status))?.into_parts();
+    if code == SWITCHING_PROTOCOLS {
         return Err(Error::Upgrade);
     }
     let is_old = answer.version == Some(0);
@@ -123,8 +128,8 @@ fn framing(parts: &response::Parts, is_old: bool) -> Result<Framing, Error> {
             return Err(Error::Coding);
         }
     }
-    let empty = parts.status.is_informational()
-        || matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let code = parts.status.as_u16();
+    let empty = parts.status.is_informational() || matches!(code, NO_CONTENT | NOT_MODIFIED);
     Ok(match length {
         _ if empty => Framing::Length(0),
         Some(length) => Framing::Length(length),

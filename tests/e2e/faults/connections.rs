@@ -84,3 +84,51 @@ async fn connections_to_an_endpoint_are_bounded() {
     );
     first.abort();
 }
+
+#[tokio::test]
+async fn a_second_answer_to_one_request_is_nobodys() {
+    let answer = |id: &str, task: &str| {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"task":{{"id":"{task}","contextId":"c","status":{{"state":"TASK_STATE_WORKING"}}}}}}}}"#
+        );
+        let length = body.len();
+        format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+    };
+    // The first call is answered twice, the second time for the call that comes next.
+    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let agent = Agent::start(move |_| {
+        let reply = match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => answer("1", "own") + &answer("2", "forged"),
+            _ => answer("2", "own"),
+        };
+        Reply::RawKept(reply.into_bytes())
+    })
+    .await;
+    let gateway = Gateway::of(&[agent.address], "", "").await;
+    for id in ["1", "2"] {
+        let got = post(gateway.address, "/agent", &send(id, "x")).await;
+        assert_eq!(
+            (got.status, &got.json()["result"]["task"]["id"]),
+            (200, &"own".into()),
+            "{id}"
+        );
+    }
+    assert_eq!(agent.received().len(), 2);
+}
+
+#[tokio::test]
+async fn an_idle_connection_that_the_agent_closed_costs_no_call() {
+    let agent = Agent::start(|_| {
+        let body = r#"{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}"#;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+        // Closed behind an answer that does not say so.
+        Reply::Raw((head + body).into_bytes())
+    })
+    .await;
+    let gateway = Gateway::of(&[agent.address], "", "").await;
+    for call in 1..=20 {
+        let got = post(gateway.address, "/agent", &send("1", "x")).await;
+        assert_eq!(got.status, 200, "{call}: {}", got.text());
+    }
+    assert_eq!(agent.received().len(), 20);
+}

@@ -52,6 +52,8 @@ pub enum Reply {
     Whole(u16, &'static str, String),
     /// These bytes as they are; then the connection is closed.
     Raw(Vec<u8>),
+    /// The same, and the connection goes on.
+    RawKept(Vec<u8>),
     /// An event stream: chunks as they are sent; the end of the channel is a clean end, `None` breaks it off.
     Stream(mpsc::Receiver<Option<String>>),
     /// The same of JSON that is one answer.
@@ -260,6 +262,7 @@ impl Connection {
                 let _closed = self.stream.shutdown().await;
                 false
             }
+            Reply::RawKept(bytes) => self.write(bytes).await,
             Reply::Stream(chunks) => self.chunked("text/event-stream", chunks).await,
             Reply::Pieces(chunks) => self.chunked("application/json", chunks).await,
             Reply::Silence => {
