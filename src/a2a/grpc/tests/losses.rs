@@ -46,6 +46,7 @@ fn numbers_are_doubles_and_whole_ones_are_integers() {
         ("18446744073709551615", "1.8446744073709552e+19"),
         ("1e300", "1e+300"),
         ("0.1", "0.1"),
+        ("2.3287771384510634e231", "2.3287771384510634e+231"),
     ] {
         let metadata: Value = serde_json::from_str(&format!(r#"{{"n":{number}}}"#)).unwrap();
         for generation in Generation::ALL {
