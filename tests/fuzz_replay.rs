@@ -106,10 +106,37 @@ fn streams() {
 }
 
 #[test]
+<<<<<<< HEAD
 fn connections_to_agents() {
     for input in seeds("upstream") {
         checks::upstream(&input);
         let answer = input.get(1..).unwrap();
         cuts(answer).for_each(checks::answer_cut_everywhere);
+=======
+fn messages() {
+    for input in seeds("grpc").into_iter().chain(recordings(".pb")) {
+        checks::grpc::message(&input);
+        cuts(&input).for_each(checks::grpc::message);
+    }
+}
+
+#[test]
+fn frames() {
+    for input in seeds("frames") {
+        checks::grpc::frames(&input);
+        for most in [0, 1, 30, 300, 100_000] {
+            for piece in 1..40 {
+                checks::grpc::cut_frames(&input, most, piece);
+            }
+        }
+    }
+}
+
+#[test]
+fn statuses() {
+    for input in seeds("status") {
+        checks::grpc::status(&input);
+        cuts(&input).for_each(checks::grpc::status);
+>>>>>>> bf35f1b (Fuzz the gRPC codec)
     }
 }

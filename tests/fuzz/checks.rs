@@ -3,6 +3,8 @@
 //! serde_json, which builds a tree, stands as the second opinion on what a body says.
 #![expect(clippy::expect_used, reason = "a check fails by a panic")]
 
+pub mod grpc;
+
 use a2a_gateway::a2a::json::{ErrorKind, Limits};
 use a2a_gateway::a2a::jsonrpc::{
     AnswerErrorKind, MAX_ID_BYTES, MAX_REVEALED, RequestErrorKind, method_name, read_answer, read_request, write_error,

@@ -1,0 +1,8 @@
+//! Headers and trailers of the gRPC binding, and the errors in them. What must hold stands in `checks`.
+#![no_main]
+
+#[expect(dead_code, reason = "the checks of the other targets")]
+#[path = "../checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| checks::grpc::status(bytes));
