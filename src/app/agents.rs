@@ -227,6 +227,7 @@ fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, rea
             max_bytes,
             max_age: _,
             overrides: _,
+            form: _,
         } = &config.card;
         (url, refresh, max_bytes) == (&other.url, &other.refresh, &other.max_bytes)
     };

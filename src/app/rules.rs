@@ -10,7 +10,7 @@ use crate::a2a::{Binding, Generation};
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
 use crate::card::{self, OutOfService};
-use crate::config::{self, AgentRoute, Config, Policy};
+use crate::config::{self, AgentRoute, CardForm, Config, Policy};
 use crate::pipeline::{Agent, Enforced, Spoken};
 
 /// What the configuration says about the card of one agent.
@@ -27,6 +27,7 @@ pub(super) struct Rules {
     /// The URLs of the agent's own servers.
     upstream: Vec<String>,
     overrides: serde_json::Map<String, serde_json::Value>,
+    by_version: bool,
 }
 
 impl Rules {
@@ -47,6 +48,7 @@ impl Rules {
                 .cloned()
                 .collect(),
             overrides: agent.card.overrides.clone(),
+            by_version: agent.card.form == CardForm::ByVersion,
         }
     }
 
@@ -96,6 +98,7 @@ impl Rules {
         Ok(Publication {
             public_url: self.public_url.clone(),
             served,
+            by_version: self.by_version,
             bindings: bindings(self.translate, self.rooted),
             enforced: security,
             schemes: self.schemes.clone(),

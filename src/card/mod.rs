@@ -17,6 +17,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, publish};
+use crate::a2a::{self, Generation};
 use crate::config::{ApiKeyPlace, Scheme, SchemeKind};
 
 pub use places::{Place, places};
@@ -48,7 +49,52 @@ pub struct Current {
     pub origin: OriginCard,
     /// What the public card was made from; extended cards are rewritten with the same.
     pub publication: Publication,
+    /// For callers who ask for no version.
     pub published: Published,
+    /// Where callers of each generation have a card of their own.
+    versions: Vec<(Generation, Published)>,
+}
+
+/// No card is served in the version that a caller asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no card of this version")]
+pub struct NoVersion;
+
+impl Current {
+    fn new(place: &str, origin: OriginCard, publication: Publication, max_age: Duration) -> Self {
+        let write = |publication: &Publication| Published::new(publish(&origin, publication).bytes, max_age);
+        let versions = publication.versions().iter();
+        let versions: Vec<_> = versions
+            .map(|generation| (*generation, write(&publication.of(*generation)).varying()))
+            .collect();
+        Self {
+            place: place.to_owned(),
+            // No version at all means the oldest (A2A 1.0 §3.6.2).
+            published: match versions.first() {
+                Some((_, oldest)) => oldest.clone(),
+                None => write(&publication),
+            },
+            versions,
+            origin,
+            publication,
+        }
+    }
+
+    /// Callers may choose among cards by the version that they ask for.
+    pub fn varies(&self) -> bool {
+        !self.versions.is_empty()
+    }
+
+    /// The card for a caller who asks for this version, without a patch part.
+    pub fn asked(&self, version: Option<&[u8]>) -> Result<&Published, NoVersion> {
+        let Some(version) = version else {
+            return Ok(&self.published);
+        };
+        let generation = std::str::from_utf8(version).ok().and_then(a2a::card::generation);
+        let mut versions = self.versions.iter();
+        let found = versions.find(|(known, _)| Some(*known) == generation);
+        found.map(|(_, published)| published).ok_or(NoVersion)
+    }
 }
 
 #[derive(Debug)]
@@ -87,10 +133,10 @@ impl CardStore {
 
     /// Publishes a card.
     pub fn accept(&self, place: &str, origin: OriginCard, publication: Publication) {
-        let card = publish(&origin, &publication);
-        let published = Published::new(card.bytes, self.max_age);
+        let signed = origin.is_signed();
+        let current = Current::new(place, origin, publication, self.max_age);
         let agent = self.agent.as_ref();
-        let etag = &published.etag;
+        let etag = &current.published.etag;
         match self.state.load().as_ref() {
             CardState::Ready { card, last_error } => {
                 if last_error.is_some() {
@@ -107,16 +153,11 @@ impl CardStore {
                 tracing::info!(agent, place, ?etag, "agent is back in service");
             }
         }
-        if origin.is_signed() {
+        if signed {
             tracing::debug!(agent, "the signatures of the agent card are not published");
         }
         self.state.store(Arc::new(CardState::Ready {
-            card: Arc::new(Current {
-                place: place.to_owned(),
-                origin,
-                publication,
-                published,
-            }),
+            card: Arc::new(current),
             last_error: None,
         }));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
@@ -17,6 +17,8 @@ pub struct Published {
     /// Strong: over the very bytes that are served, never the origin's.
     pub etag: HeaderValue,
     pub cache_control: HeaderValue,
+    /// Callers of other versions get another card at the same place.
+    varies: bool,
 }
 
 impl Published {
@@ -33,7 +35,14 @@ impl Published {
             body,
             etag: ascii(etag),
             cache_control: ascii(format!("public, max-age={}", max_age.as_secs())),
+            varies: false,
         }
+    }
+
+    /// One of several for callers of different versions (A2A 1.0 §3.6.1).
+    pub fn varying(mut self) -> Self {
+        self.varies = true;
+        self
     }
 }
 
@@ -51,6 +60,9 @@ pub fn serve(published: &Published, request: &Parts) -> Response<Bytes> {
     let headers = response.headers_mut();
     headers.insert(ETAG, published.etag.clone());
     headers.insert(CACHE_CONTROL, published.cache_control.clone());
+    if published.varies {
+        headers.insert(VARY, HeaderValue::from_static("A2A-Version"));
+    }
     if !fresh {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(published.body.len()));

@@ -110,6 +110,71 @@ fn a_known_entity_tag_is_answered_without_a_body() {
     check(&[&format!("\"a\" {ours}")], StatusCode::OK);
 }
 
+/// What is published of a card whose agent serves these generations.
+fn current(served: &[Generation], by_version: bool) -> Current {
+    let store = CardStore::new("maps", MAX_AGE);
+    let origin = a2a::card::read(card("one").as_bytes()).unwrap();
+    let publication = Publication {
+        served: served.to_vec(),
+        by_version,
+        ..store.decide(&origin).unwrap()
+    };
+    Current::new("u", origin, publication, MAX_AGE)
+}
+
+#[test]
+fn callers_of_each_version_have_a_card_of_their_own() {
+    let both = current(&Generation::ALL, true);
+    assert!(both.varies());
+    let check = |asked: Option<&str>, expected: Option<&str>| {
+        let found = both.asked(asked.map(str::as_bytes));
+        let said = found.map(|published| {
+            let card: serde_json::Value = serde_json::from_slice(&published.body).unwrap();
+            match (card.get("protocolVersion"), card.get("supportedInterfaces")) {
+                (Some(_), None) => "0.3",
+                (None, Some(_)) => "1.0",
+                other => panic!("{other:?}"),
+            }
+        });
+        assert_eq!(said.ok(), expected, "{asked:?}");
+    };
+    check(None, Some("0.3"));
+    check(Some("0.3"), Some("0.3"));
+    check(Some("0.2"), Some("0.3"));
+    check(Some("1.0"), Some("1.0"));
+    check(Some("1"), Some("1.0"));
+    for unknown in ["0.1", "1.1", "2.0", "?", "v1.0"] {
+        check(Some(unknown), None);
+    }
+    let tags = [b"0.3", b"1.0"].map(|version| both.asked(Some(version)).unwrap().etag.clone());
+    assert_ne!(tags[0], tags[1]);
+    for (tag, other) in [(&tags[0], &tags[1]), (&tags[1], &tags[0])] {
+        let new = both
+            .versions
+            .iter()
+            .find(|(_, published)| published.etag == tag)
+            .unwrap();
+        let known = request(Method::GET, &[tag.to_str().unwrap()]);
+        let response = serve(&new.1, &known);
+        assert_eq!(
+            (response.status(), &response.headers()["vary"]),
+            (StatusCode::NOT_MODIFIED, &"A2A-Version".parse().unwrap())
+        );
+        let of_other = request(Method::GET, &[other.to_str().unwrap()]);
+        assert_eq!(serve(&new.1, &of_other).status(), StatusCode::OK);
+    }
+}
+
+#[test]
+fn one_card_is_for_every_version() {
+    for (served, by_version) in [(&Generation::ALL[..], false), (&[Generation::V1_0], true)] {
+        let one = current(served, by_version);
+        assert!(!one.varies());
+        let response = serve(&one.published, &request(Method::GET, &[]));
+        assert_eq!(response.headers().get("vary"), None);
+    }
+}
+
 #[test]
 fn pauses_grow_up_to_a_minute() {
     let seconds: Vec<_> = (1..=8).map(|n| pause_after(n).as_secs()).collect();
@@ -200,6 +265,7 @@ impl Keeper for CardStore {
         Ok(Publication {
             public_url: "https://agents.example.com/maps".to_owned(),
             served: vec![Generation::V0_3],
+            by_version: false,
             bindings: vec![crate::a2a::Binding::JsonRpc],
             enforced: origin.security.clone()?,
             schemes: std::collections::BTreeMap::new(),

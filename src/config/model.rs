@@ -518,6 +518,16 @@ pub struct Card {
     pub max_age: Duration,
     /// Top-level members that replace what the agent says.
     pub overrides: serde_json::Map<String, serde_json::Value>,
+    pub form: CardForm,
+}
+
+/// What callers of different generations get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardForm {
+    /// One document for all.
+    Hybrid,
+    /// Each its own, by `A2A-Version`.
+    ByVersion,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -365,6 +365,10 @@ fn card(card: &Card) -> Value {
         "max_bytes": size(card.max_bytes),
         "max_age": time(card.max_age),
         "overrides": card.overrides,
+        "form": match card.form {
+            CardForm::Hybrid => "hybrid",
+            CardForm::ByVersion => "by_version",
+        },
     })
 }
 

@@ -460,10 +460,29 @@ impl Pipeline {
         let Some(current) = current else {
             return Err((Reject::new(Reason::AgentNotReady), held));
         };
-        let (mut head, bytes) = card::serve(&current.published, parts).into_parts();
+        let published = match self.asked_card(&current, parts) {
+            Ok(published) => published,
+            Err(reject) => return Err((reject, held)),
+        };
+        let (mut head, bytes) = card::serve(published, parts).into_parts();
         held.record.status = head.status.as_u16();
         head.headers.insert(hygiene::X_REQUEST_ID, held.record.id.header());
         Ok(Response::from_parts(head, Body::whole(bytes, Outcome::Served, held)))
+    }
+
+    /// The card in the version that the caller asks for, where there is one of each.
+    fn asked_card<'a>(
+        &self,
+        current: &'a card::Current,
+        parts: &request::Parts,
+    ) -> Result<&'a card::Published, Reject> {
+        if !current.varies() {
+            return Ok(&current.published);
+        }
+        let asked = hygiene::asked_version(parts)?;
+        let asked = asked.as_ref().map(HeaderValue::as_bytes);
+        let refused = |_: card::NoVersion| Reject::no_card(&current.publication.served);
+        current.asked(asked).map_err(refused)
     }
 
     fn agent(&self, route: RouteMatch) -> Result<&Arc<Agent>, Reject> {

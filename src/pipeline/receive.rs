@@ -172,7 +172,8 @@ fn extended_card(agent: &Agent, permit: &Permit, bytes: &Bytes) -> Result<Bytes,
     if permit.principal().is_anonymous() {
         return Err(Reject::new(Reason::ExtendedCardNotConfigured));
     }
-    a2a::card::rewrite_extended_answer(bytes, &current.publication).map_err(|error| {
+    let publication = current.publication.of(permit.call().generation);
+    a2a::card::rewrite_extended_answer(bytes, &publication).map_err(|error| {
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
         Reject::new(Reason::UpstreamBadAnswer)
     })

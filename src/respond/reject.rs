@@ -123,6 +123,13 @@ impl Reject {
         self
     }
 
+    /// There is no card of the version that was asked for, but of these: in the form of 1.0, which has versions.
+    pub fn no_card(served: &[Generation]) -> Self {
+        let mut reject = Self::new(Reason::VersionNotSupported).serving(served);
+        reject.more.form = Some(Form::HttpJson(Generation::V1_0));
+        reject
+    }
+
     /// Adds a fixed text, for callers whose call has a mistake.
     pub fn because(mut self, explanation: &'static str) -> Self {
         self.more.explanation = Some(explanation);

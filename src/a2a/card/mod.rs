@@ -19,6 +19,7 @@ mod scheme;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -31,7 +32,7 @@ use super::{Binding, Generation};
 pub use extended::rewrite_extended_answer;
 pub use names::{forbidden_overrides, is_forbidden_override};
 pub use publish::publish;
-pub use read::read;
+pub use read::{generation, read};
 pub use scheme::{KeyPlace, SchemeForm, SchemeFormKind};
 
 /// Deepest nesting of a card. Real cards stay below 10; the bound keeps recursion over a hostile one shallow.
@@ -108,6 +109,8 @@ pub struct Publication {
     pub public_url: String,
     /// The generations that callers may use, oldest first; the card takes the form of these.
     pub served: Vec<Generation>,
+    /// Callers of each generation have a card of their own, in its form alone.
+    pub by_version: bool,
     /// The bindings that callers may use, the preferred one first.
     pub bindings: Vec<Binding>,
     pub enforced: Security,
@@ -120,6 +123,27 @@ pub struct Publication {
     pub upstream: Vec<String>,
     /// Top-level members that replace the origin's. Names that `is_forbidden_override` refuses are ignored.
     pub overrides: Map<String, Value>,
+}
+
+impl Publication {
+    /// The generations that have a card of their own, where one is not like the other.
+    pub fn versions(&self) -> &[Generation] {
+        match self.served.as_slice() {
+            several @ [_, _, ..] if self.by_version => several,
+            _ => &[],
+        }
+    }
+
+    /// For callers of one generation.
+    pub fn of(&self, generation: Generation) -> Cow<'_, Self> {
+        if !self.versions().contains(&generation) {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            served: vec![generation],
+            ..self.clone()
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //! and what it demands is written anew.
 //!
 //! The card takes the forms of the generations served: 0.3, 1.0, or both side by side in one document. One interface is
-//! listed a generation, because clients disagree on which of several they take (the first or the last).
+//! listed a generation and binding, because clients disagree on which of several they take (the first or the last).
 
 use std::borrow::Cow;
 
@@ -50,7 +50,8 @@ fn write_capabilities(
     let mut flags = Map::new();
     let old = card.get("capabilities").and_then(Value::as_object);
     for (name, value) in old.into_iter().flatten() {
-        if !is_governed_capability(name) {
+        let is_of_0_3 = same("stateTransitionHistory", name);
+        if !is_governed_capability(name) && (!is_of_0_3 || forms.contains(&Generation::V0_3)) {
             flags.insert(name.clone(), value.clone());
         }
     }

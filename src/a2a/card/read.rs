@@ -124,7 +124,7 @@ fn generation_of_url(
 }
 
 /// The generation that a version belongs to; patches do not matter, and 0.2 shares its names with 0.3.
-pub(super) fn generation(version: &str) -> Option<Generation> {
+pub fn generation(version: &str) -> Option<Generation> {
     let mut parts = version.split('.');
     match (parts.next()?, parts.next()) {
         ("0", Some("2" | "3")) => Some(Generation::V0_3),

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::super::model::{Agent, AgentRoute, Card};
-use super::super::raw::{Raw, RawAgent, RawCard};
+use super::super::model::{Agent, AgentRoute, Card, CardForm};
+use super::super::raw::{Raw, RawAgent, RawCard, RawCardForm};
 use super::super::redact::shown_url;
 use super::super::units::Size;
 use super::super::{join, place};
@@ -189,5 +189,9 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
         max_bytes,
         max_age,
         overrides,
+        form: match raw.form {
+            RawCardForm::Hybrid => CardForm::Hybrid,
+            RawCardForm::ByVersion => CardForm::ByVersion,
+        },
     })
 }

@@ -343,6 +343,11 @@ pub struct RawCard {
     /// Members of the published card that replace what the agent says. Not for what the gateway writes itself: addresses,
     /// security, signatures.
     pub overrides: serde_json::Map<String, serde_json::Value>,
+    /// What callers of A2A 0.3 and of 1.0 get, where both are served. `hybrid`: one card with the members of both. `by_version`:
+    /// the card of their version alone, by the `A2A-Version` that they send with the request; none means 0.3. `hybrid` by
+    /// default, because libraries leave out members that they do not know, but not all that speak 1.0 say so when they fetch a
+    /// card.
+    pub form: RawCardForm,
 }
 
 impl Default for RawCard {
@@ -353,8 +358,17 @@ impl Default for RawCard {
             max_bytes: Size::mib(1),
             max_age: Time::seconds(5 * 60),
             overrides: serde_json::Map::new(),
+            form: RawCardForm::Hybrid,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawCardForm {
+    Hybrid,
+    ByVersion,
 }
 
 /// Who may use which tasks of an agent.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::{
-    AgentRoute, ApiKeyPlace, Balance, CertificateRule, Environment, JwksSource, KeySource, LimitBound, SchemeKind,
-    Store, parse,
+    AgentRoute, ApiKeyPlace, Balance, CardForm, CertificateRule, Environment, JwksSource, KeySource, LimitBound,
+    SchemeKind, Store, parse,
 };
 use super::{good, one_agent};
 use crate::a2a::security::{SchemeUse, Security};
@@ -243,5 +243,14 @@ fn card_overrides_keep_their_types() {
     assert_eq!(
         serde_json::Value::from(agent.card.overrides),
         json!({ "version": 1.5, "tags": [1, "1", null, true, "yes"], "name": "x" })
+    );
+}
+
+#[test]
+fn a_card_is_one_for_all_unless_it_is_by_version() {
+    assert_eq!(one_agent("path: /").card.form, CardForm::Hybrid);
+    assert_eq!(
+        one_agent("path: /, card: { form: by_version }").card.form,
+        CardForm::ByVersion
     );
 }

@@ -45,6 +45,72 @@ async fn the_card_says_what_the_gateway_does() {
 }
 
 #[tokio::test]
+async fn callers_of_each_version_may_have_a_card_of_their_own() {
+    let agent = Agent::with_card(CARD_HYBRID, |request| {
+        Reply::Json(format!(r#"{{"id":{},"jsonrpc":"2.0","result":{CARD}}}"#, request.id()))
+    })
+    .await;
+    let gateway = Gateway::of(&[agent.address], "card: { form: by_version }", "").await;
+    let ask = async |path: &str, fields: &[(&str, &str)]| call(gateway.address, "GET", path, fields, "").await;
+    let mut tags = Vec::new();
+    for (version, known) in [("0.3", "0.3"), ("1.0", "1.0"), ("1.0.1", "1.0")] {
+        let got = ask(PATH, &[("a2a-version", version)]).await;
+        assert_eq!(
+            (got.status, got.header("vary")),
+            (200, Some("A2A-Version")),
+            "{version}"
+        );
+        let card = got.json();
+        assert_eq!(card.get("url").is_some(), known == "0.3", "{}", got.text());
+        assert_eq!(
+            card.get("supportedInterfaces").is_some(),
+            known == "1.0",
+            "{}",
+            got.text()
+        );
+        tags.push(got.header("etag").expect("an entity tag").to_owned());
+        let in_query = ask(&format!("{PATH}?A2A-Version={version}"), &[]).await;
+        assert_eq!(in_query.body, got.body);
+    }
+    assert_ne!(tags[0], tags[1]);
+    assert_eq!(tags[1], tags[2]);
+    for path in [PATH, "/agent/.well-known/agent.json"] {
+        let silent = ask(path, &[]).await;
+        assert_eq!(silent.header("etag"), Some(tags[0].as_str()), "no version means 0.3");
+    }
+    let fields = [("if-none-match", tags[1].as_str()), ("a2a-version", "1.0")];
+    let known = ask(PATH, &fields).await;
+    assert_eq!((known.status, known.header("vary")), (304, Some("A2A-Version")));
+    let other = ask(PATH, &fields[..1]).await;
+    assert_eq!(other.status, 200, "the tag of another version's card");
+
+    let unknown = ask(PATH, &[("a2a-version", "2.0")]).await;
+    let detail = &unknown.json()["error"]["details"][0];
+    assert_eq!(
+        (unknown.status, detail["reason"].as_str()),
+        (400, Some("VERSION_NOT_SUPPORTED"))
+    );
+    assert_eq!(detail["metadata"]["supportedVersions"], "0.3,1.0");
+    let both = ask(&format!("{PATH}?A2A-Version=0.3"), &[("a2a-version", "1.0")]).await;
+    assert_eq!(both.status, 400, "two versions");
+
+    for (method, has_url) in [
+        ("GetExtendedAgentCard", false),
+        ("agent/getAuthenticatedExtendedCard", true),
+    ] {
+        let got = post(
+            gateway.address,
+            "/agent",
+            &format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{method}"}}"#),
+        )
+        .await;
+        let card = &got.json()["result"];
+        assert_eq!(card.get("url").is_some(), has_url, "{}", got.text());
+        assert_eq!(card.get("supportedInterfaces").is_some(), !has_url, "{}", got.text());
+    }
+}
+
+#[tokio::test]
 async fn other_methods_and_places_are_refused_in_the_callers_form() {
     let agent = Agent::start(|_| Reply::Silence).await;
     let gateway = Gateway::of(&[agent.address], "", "").await;

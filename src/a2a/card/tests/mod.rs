@@ -73,6 +73,7 @@ fn publication() -> Publication {
     Publication {
         public_url: PUBLIC.to_owned(),
         served: Generation::ALL.to_vec(),
+        by_version: false,
         bindings: vec![Binding::JsonRpc],
         enforced: security(&[
             &[("bearer", &[])],
@@ -119,6 +120,67 @@ fn only_objects_of_bounded_depth_are_cards() {
     check(&nested(MAX_DEPTH + 1), Some(CardError::TooDeep));
     assert!(read(nested(100_000).as_bytes()).unwrap_err().is_no_card());
     assert!(read(b"{\"name\":\"\xff\"}").unwrap_err().is_no_card());
+}
+
+#[test]
+fn a_card_of_one_version_has_nothing_of_the_other() {
+    let card = json!({"name": "n", "url": "http://10.0.0.9:9999/rpc", "protocolVersion": "0.3.0",
+        "supportsAuthenticatedExtendedCard": true, "security": [{"bearer": []}],
+        "capabilities": {"streaming": true, "stateTransitionHistory": true},
+        "skills": [{"id": "s", "security": [{"bearer": []}]}]});
+    let input = Publication {
+        by_version: true,
+        ..publication()
+    };
+    let origin = origin(&card);
+    let of = |generation| publish(&origin, &input.of(generation)).value;
+    let (old, new) = (of(Generation::V0_3), of(Generation::V1_0));
+    let names = |card: &Value| card.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    for (name, in_old) in [
+        ("url", true),
+        ("protocolVersion", true),
+        ("preferredTransport", true),
+        ("additionalInterfaces", true),
+        ("supportsAuthenticatedExtendedCard", true),
+        ("security", true),
+        ("supportedInterfaces", false),
+        ("securityRequirements", false),
+    ] {
+        assert_eq!(old.get(name).is_some(), in_old, "{name}: {:?}", names(&old));
+        assert_eq!(new.get(name).is_some(), !in_old, "{name}: {:?}", names(&new));
+    }
+    assert_eq!(old["capabilities"].get("extendedAgentCard"), None);
+    assert_eq!(new["capabilities"]["extendedAgentCard"], true);
+    assert_eq!(old["capabilities"]["stateTransitionHistory"], true);
+    assert_eq!(new["capabilities"].get("stateTransitionHistory"), None);
+    assert_eq!(names(&old["securitySchemes"]["mtls"]), ["type"]);
+    assert_eq!(names(&new["securitySchemes"]["mtls"]), ["mtlsSecurityScheme"]);
+    assert_eq!(names(&old["skills"][0]), ["id", "security"]);
+    assert_eq!(names(&new["skills"][0]), ["id", "securityRequirements"]);
+    let versions = new["supportedInterfaces"].as_array().unwrap().iter();
+    let versions: Vec<_> = versions.map(|interface| &interface["protocolVersion"]).collect();
+    assert_eq!(versions, ["1.0"]);
+}
+
+#[test]
+fn versions_have_cards_of_their_own_where_there_are_several() {
+    fn check(served: &[Generation], by_version: bool, versions: &[Generation]) {
+        let input = Publication {
+            served: served.to_vec(),
+            by_version,
+            ..publication()
+        };
+        assert_eq!(input.versions(), versions, "{served:?} {by_version}");
+        for generation in Generation::ALL {
+            let own = versions.contains(&generation);
+            let expected = if own { vec![generation] } else { served.to_vec() };
+            assert_eq!(input.of(generation).served, expected);
+        }
+    }
+    check(&Generation::ALL, true, &Generation::ALL);
+    check(&Generation::ALL, false, &[]);
+    check(&[Generation::V1_0], true, &[]);
+    check(&[Generation::V0_3], true, &[]);
 }
 
 #[test]
