@@ -139,6 +139,7 @@ pub fn build(
                     bindings: bindings(config.translate, is_rooted(&config.route)),
                     served,
                     spoken,
+                    extended_is_fetched: false,
                     ownership,
                 }))
             }
@@ -188,6 +189,13 @@ pub fn build(
             endpoints,
             reservations: before.map_or_else(Arc::default, |before| before.agent.reservations.clone()),
             card: Arc::new(CardStore::new(&config.name, config.card.max_age)),
+            card_options: fetch::Options {
+                headers: http::HeaderMap::new(),
+                max_bytes: config.card.max_bytes,
+                timeout: CARD_TIMEOUT,
+                max_header_bytes: config.upstream.answer_header_bytes,
+                server_name: server_name(config),
+            },
             enforced: ArcSwapOption::new(enforced),
             probes: match reached {
                 Some(before) => before.agent.probes.clone(),
@@ -246,11 +254,13 @@ fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, rea
             upstream: agent.upstream.clone(),
             own: config.card.url.is_none(),
             options: fetch::Options {
-                headers: http::HeaderMap::new(),
-                max_bytes: config.card.max_bytes,
-                timeout: CARD_TIMEOUT,
-                max_header_bytes: config.upstream.answer_header_bytes,
-                server_name: server_name(config),
+                // A card from elsewhere has none of their names.
+                server_name: agent
+                    .card_options
+                    .server_name
+                    .clone()
+                    .filter(|_| config.card.url.is_none()),
+                ..agent.card_options.clone()
             },
         }),
         places,
@@ -436,14 +446,7 @@ fn probe(config: &config::Agent, agent: &Agent, endpoint: &Arc<Endpoint>) -> Opt
         endpoint: endpoint.clone(),
         urls,
         health: health.clone(),
-        options: fetch::Options {
-            headers: http::HeaderMap::new(),
-            max_bytes: config.card.max_bytes,
-            timeout: CARD_TIMEOUT,
-            max_header_bytes: config.upstream.answer_header_bytes,
-            server_name: (config.upstream.tls.server_name.as_ref())
-                .and_then(|name| tls::client::server_name(&config.upstream.tls, name).ok()),
-        },
+        options: agent.card_options.clone(),
     })
 }
 
@@ -455,11 +458,10 @@ fn at_root(url: &str, path: &str) -> String {
     format!("{}{path}", url.get(..end).unwrap_or_default())
 }
 
-/// The name that the agent's own servers carry, if it is not the host of their URLs; it is none of a card from elsewhere.
+/// The name that the agent's own servers carry, if it is not the host of their URLs.
 fn server_name(config: &config::Agent) -> Option<ServerName<'static>> {
     let name = config.upstream.tls.server_name.as_ref()?;
-    let own = config.card.url.is_none();
-    own.then(|| tls::client::server_name(&config.upstream.tls, name).ok())?
+    tls::client::server_name(&config.upstream.tls, name).ok()
 }
 
 struct Source {

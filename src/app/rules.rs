@@ -94,6 +94,7 @@ impl Rules {
             served: served.clone(),
             bindings: bindings(self.translate, self.rooted),
             spoken,
+            extended_is_fetched: origin.is_extended_fetched(),
         })));
         Ok(Publication {
             public_url: self.public_url.clone(),

@@ -20,7 +20,7 @@ use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeForm
 use crate::a2a::{self, Generation};
 use crate::config::{ApiKeyPlace, Scheme, SchemeKind};
 
-pub use places::{Place, places};
+pub use places::{Place, extended_places, places};
 pub use refresh::{FetchError, Keeper, OutOfService, Source, refresh_loop};
 pub use serve::{Published, serve};
 

@@ -32,9 +32,24 @@ pub fn places(endpoints: &[Endpoint], configured: Option<&str>) -> Vec<Place> {
     }
 }
 
-fn well_known(url: &str) -> Place {
+/// Where an agent of 0.2 has its extended card: beside its URL (A2A 0.2.6 §5.3), which official servers take for below it.
+pub fn extended_places(url: &str) -> Vec<String> {
+    const PATH: &str = "/agent/authenticatedExtendedCard";
+    let base = base(url);
+    let beside = base.rsplit_once('/').map(|(beside, _)| beside);
+    // Not beside the host.
+    let beside = beside.filter(|beside| !beside.ends_with('/'));
+    let bases = [Some(base), beside].into_iter().flatten();
+    bases.map(|base| format!("{base}{PATH}")).collect()
+}
+
+fn base(url: &str) -> &str {
     let url = url.split(['?', '#']).next().unwrap_or(url);
-    let base = url.trim_end_matches('/');
+    url.trim_end_matches('/')
+}
+
+fn well_known(url: &str) -> Place {
+    let base = base(url);
     let after_scheme = base.find("://").map_or(0, |at| at + "://".len());
     let root = base
         .get(after_scheme..)

@@ -46,6 +46,21 @@ fn the_well_known_paths_are_looked_for_below_the_endpoint_and_at_the_root() {
 }
 
 #[test]
+fn the_extended_card_of_0_2_is_below_or_beside_the_url() {
+    fn check(endpoint: &str, bases: &[&str]) {
+        let expected: Vec<_> = (bases.iter())
+            .map(|base| format!("{base}/agent/authenticatedExtendedCard"))
+            .collect();
+        assert_eq!(extended_places(endpoint), expected, "{endpoint}");
+    }
+    check("http://h:1", &["http://h:1"]);
+    check("http://h:1/", &["http://h:1"]);
+    check("https://h?tenant=a/b", &["https://h"]);
+    check("http://h/rpc", &["http://h/rpc", "http://h"]);
+    check("http://h/a/rpc/?x=/y", &["http://h/a/rpc", "http://h/a"]);
+}
+
+#[test]
 fn a_configured_url_is_the_only_place() {
     let endpoint = Endpoint {
         url: "http://h:1".to_owned(),

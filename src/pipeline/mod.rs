@@ -4,6 +4,7 @@
 //! cannot be skipped. Whatever fails becomes a `Reject`, and `respond::reject` alone knows what that looks like.
 
 mod current;
+mod extended;
 mod receive;
 mod send;
 mod translate;
@@ -31,7 +32,7 @@ use crate::gather::Fleet;
 use crate::gather::list::Asked;
 use crate::gather::probe::{Asker, Found, Probes};
 use crate::gather::token::Tokens;
-use crate::http::{forwarded, hygiene};
+use crate::http::{fetch, forwarded, hygiene};
 use crate::observe::record::Observer;
 use crate::observe::{AgentMetrics, Outcome, Reason, Record};
 use crate::owners::Named;
@@ -76,6 +77,8 @@ pub struct Agent {
     pub reservations: Arc<Reservations>,
     pub upstream: Arc<Upstream>,
     pub card: Arc<CardStore>,
+    /// How its cards are fetched from its own servers.
+    pub card_options: fetch::Options,
     /// What callers must show and what is served: from the configuration, else from the agent's card.
     pub enforced: ArcSwapOption<Enforced>,
     pub probes: Arc<Probes>,
@@ -95,6 +98,8 @@ pub struct Enforced {
     pub bindings: Vec<a2a::Binding>,
     /// What the agent itself speaks, in JSON-RPC.
     pub spoken: Vec<Spoken>,
+    /// The agent has its extended card for a GET only.
+    pub extended_is_fetched: bool,
     pub ownership: Ownership,
 }
 
@@ -214,7 +219,8 @@ impl Pipeline {
                     }
                     return Ok(Entry::Call(route, Addressed::Grpc(method)));
                 }
-                if !enforced.bindings.contains(&a2a::Binding::HttpJson) {
+                // The extended card of 0.2 goes with JSON-RPC.
+                if !enforced.bindings.contains(&a2a::Binding::HttpJson) && path != http_json::EXTENDED_CARD_OF_0_2 {
                     return Err(Reject::new(Reason::NoRoute));
                 }
                 match http_json::read_target(parts.method.as_str(), path, &enforced.served) {
@@ -312,6 +318,10 @@ impl Pipeline {
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
         let translating = Translating::begin(&enforced, &call, &addressed, parts, &mut outgoing).map_err(in_form)?;
+        if enforced.fetches(call.operation) {
+            let answered = extended::answer(agent, &permit, outgoing, translating, &mut held.record);
+            return Box::pin(answered).await.map_err(in_form);
+        }
         let ownership = &enforced.ownership;
         // One endpoint's list would not be all of it, or would show tasks of others.
         if call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced()) {

@@ -297,7 +297,7 @@ const OF_ANOTHER_BODY: [&str; 12] = [
     "range",
 ];
 
-fn drop_fields(headers: &mut HeaderMap) {
+pub(super) fn drop_fields(headers: &mut HeaderMap) {
     for name in OF_ANOTHER_BODY {
         headers.remove(name);
     }

@@ -1,4 +1,4 @@
-//! Rewrites the extended card inside a JSON-RPC answer.
+//! Rewrites the extended card inside a JSON-RPC answer, or puts one that was fetched into such an answer.
 //!
 //! The card is published like the public one. The other members of the answer, the id above all, stay byte for byte;
 //! only white space between them is lost. An answer with an error passes untouched.
@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::names::same;
 use super::{CardError, Publication, publish, read};
+use crate::a2a::RpcId;
 
 /// The size of `answer` is bounded by whoever read it.
 pub fn rewrite_extended_answer(answer: &Bytes, publication: &Publication) -> Result<Bytes, CardError> {
@@ -36,6 +37,18 @@ pub fn rewrite_extended_answer(answer: &Bytes, publication: &Publication) -> Res
             bytes.extend_from_slice(raw.get().as_bytes());
         }
     }
+    bytes.push(b'}');
+    Ok(Bytes::from(bytes))
+}
+
+/// The JSON-RPC answer to a call, of a card that was fetched. The size of `card` is bounded by whoever fetched it.
+pub fn answer_extended(id: &RpcId, card: &[u8], publication: &Publication) -> Result<Bytes, CardError> {
+    let published = publish(&read(card)?, publication);
+    let mut bytes = Vec::with_capacity(64 + id.0.len() + published.bytes.len());
+    bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    bytes.extend_from_slice(&id.0);
+    bytes.extend_from_slice(br#","result":"#);
+    bytes.extend_from_slice(&published.bytes);
     bytes.push(b'}');
     Ok(Bytes::from(bytes))
 }

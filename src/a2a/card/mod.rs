@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 use super::security::{SchemeName, Security};
 use super::{Binding, Generation};
 
-pub use extended::rewrite_extended_answer;
+pub use extended::{answer_extended, rewrite_extended_answer};
 pub use names::{forbidden_overrides, is_forbidden_override};
 pub use publish::publish;
 pub use read::{generation, read};
@@ -73,6 +73,15 @@ impl OriginCard {
         self.interfaces
             .iter()
             .find(|interface| interface.generation == generation)
+    }
+
+    /// The extended card is fetched with a GET beside the agent's URL: up to 0.2 there is no call for it. Before 0.2.5 cards
+    /// say no version.
+    pub fn is_extended_fetched(&self) -> bool {
+        let version = self.members.get("protocolVersion").and_then(Value::as_str);
+        let is_old = version.is_none_or(|version| version == "0.2" || version.starts_with("0.2."));
+        let calls = [Generation::V0_3, Generation::V1_0].map(|generation| self.interface(generation).is_some());
+        self.capabilities.extended && is_old && calls == [true, false]
     }
 
     /// Whether the card carries signatures. They never survive publishing: every rewrite breaks them.

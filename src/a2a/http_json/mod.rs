@@ -25,7 +25,7 @@ pub use answer::{read_answer, read_response, write_response};
 pub use call::read_call;
 pub use fault::{read_fault, write_fault};
 pub use request::{Written, read_request, write_request};
-pub use target::{Target, TargetError, read_target};
+pub use target::{EXTENDED_CARD_OF_0_2, Target, TargetError, read_target};
 
 /// A method of HTTP that this binding has a use for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -31,6 +31,9 @@ pub enum TargetError {
     Malformed,
 }
 
+/// The extended card of 0.2, where it is not part of this binding, which came with 0.3 (A2A 0.2.6 §5.3).
+pub const EXTENDED_CARD_OF_0_2: &str = "/agent/authenticatedExtendedCard";
+
 /// The first segment of the paths of 0.3.
 const V1: &str = "v1";
 const CONFIGS: &str = "pushNotificationConfigs";
@@ -92,6 +95,7 @@ fn find(method: &str, segments: &[&str], served: &[Generation]) -> Result<Target
     let only_1_0 = served == [Generation::V1_0];
     match segments {
         [first, rest @ ..] if *first == V1 && !only_1_0 => find_in(method, rest, Generation::V0_3, None),
+        ["agent", "authenticatedExtendedCard"] if !only_1_0 => find_in(method, &["card"], Generation::V0_3, None),
         _ => match find_in(method, segments, Generation::V1_0, None) {
             Err(TargetError::Unknown) => match segments {
                 [tenant, rest @ ..] if can_be_tenant(tenant, only_1_0) => {

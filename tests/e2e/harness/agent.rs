@@ -1,6 +1,6 @@
 //! A fake agent over raw sockets: it shows whatever misbehaviour a test needs, and remembers what it was sent.
 //!
-//! The card is served by itself; every `POST` is recorded and answered by the script.
+//! The card is served by itself; every `POST` is recorded and answered by the script, and the `GET` of an extended card too.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -212,7 +212,8 @@ impl Connection {
     async fn serve(mut self) {
         let mut buffer = Vec::new();
         while let Some(request) = self.read(&mut buffer).await {
-            let reply = if request.head.starts_with("GET") {
+            let is_call = request.head.contains("/authenticatedExtendedCard");
+            let reply = if request.head.starts_with("GET") && !is_call {
                 if request.head.contains("agent-card.json") {
                     self.cards.fetch_add(1, Ordering::SeqCst);
                     let card = self.card.lock().expect("card").clone();

@@ -3,6 +3,7 @@
 mod affinity;
 mod balance;
 mod card;
+mod extended_card;
 mod grpc;
 mod http_json;
 mod list;

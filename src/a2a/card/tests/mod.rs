@@ -163,6 +163,57 @@ fn a_card_of_one_version_has_nothing_of_the_other() {
 }
 
 #[test]
+fn the_extended_card_of_0_2_is_fetched() {
+    fn check(card: Value, expected: bool) {
+        assert_eq!(origin(&card).is_extended_fetched(), expected, "{card}");
+    }
+    let new = json!([{"url": "u", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
+    check(
+        json!({"url": "u", "protocolVersion": "0.2.6", "supportsAuthenticatedExtendedCard": true}),
+        true,
+    );
+    check(
+        json!({"url": "u", "protocolVersion": "0.2", "supportsAuthenticatedExtendedCard": true}),
+        true,
+    );
+    // Before cards said their version.
+    check(json!({"url": "u", "supportsAuthenticatedExtendedCard": true}), true);
+    check(json!({"url": "u", "protocolVersion": "0.2.6"}), false);
+    check(
+        json!({"url": "u", "protocolVersion": "0.3.0", "supportsAuthenticatedExtendedCard": true}),
+        false,
+    );
+    check(
+        json!({"url": "u", "protocolVersion": "0.20", "supportsAuthenticatedExtendedCard": true}),
+        false,
+    );
+    // There is a call for it in 1.0.
+    check(
+        json!({"url": "u", "protocolVersion": "0.2.6", "supportsAuthenticatedExtendedCard": true,
+            "supportedInterfaces": new}),
+        false,
+    );
+}
+
+#[test]
+fn an_extended_card_that_was_fetched_is_put_into_an_answer() {
+    let card = json!({"name": "n", "url": "http://10.0.0.9:9999/rpc", "protocolVersion": "0.2.6"});
+    let id = crate::a2a::RpcId(Bytes::from_static(b"\"9007199254740993\""));
+    let answer = |card: &str| answer_extended(&id, card.as_bytes(), &publication());
+    let got: Value = serde_json::from_slice(&answer(&card.to_string()).unwrap()).unwrap();
+    assert_eq!(
+        (&got["jsonrpc"], &got["id"]),
+        (&json!("2.0"), &json!("9007199254740993"))
+    );
+    assert_eq!(got["result"], publish(&origin(&card), &publication()).value);
+    assert_eq!(answer("<html>").unwrap_err(), CardError::NotJson { line: 1, column: 1 });
+    assert_eq!(
+        answer(r#"{},"error":{}"#).unwrap_err(),
+        CardError::NotJson { line: 1, column: 3 }
+    );
+}
+
+#[test]
 fn versions_have_cards_of_their_own_where_there_are_several() {
     fn check(served: &[Generation], by_version: bool, versions: &[Generation]) {
         let input = Publication {

@@ -27,6 +27,27 @@ fn check(
 }
 
 #[test]
+fn the_extended_card_of_0_2_has_its_path_where_0_3_is_served() {
+    let line = format!("GET {EXTENDED_CARD_OF_0_2}");
+    for served in [BOTH, OLD, &[]] {
+        check(&line, served, V0_3, Operation::ExtendedCard, (None, None, None));
+        let posted = read_target("POST", EXTENDED_CARD_OF_0_2, served);
+        assert_eq!(posted, Err(TargetError::Method { allowed: "GET" }));
+    }
+    for (path, served) in [
+        (EXTENDED_CARD_OF_0_2, NEW),
+        ("/v1/agent/authenticatedExtendedCard", BOTH),
+        ("/agent/AuthenticatedExtendedCard", BOTH),
+        ("/agent/authenticatedExtendedCard/", BOTH),
+        ("/authenticatedExtendedCard", BOTH),
+    ] {
+        assert_eq!(read_target("GET", path, served), Err(TargetError::Unknown), "{path}");
+    }
+    let tenant = (Some("agent"), Some("t"), None);
+    check("GET /agent/tasks/t", BOTH, V1_0, Operation::Get, tenant);
+}
+
+#[test]
 fn paths_of_1_0_are_read() {
     use Operation::*;
     for (line, operation, task, config) in [

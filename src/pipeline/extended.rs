@@ -1,0 +1,134 @@
+//! The extended card of an agent that has no call for it: up to 0.2 it is fetched with a GET beside the agent's URL.
+//!
+//! Asked for as the public card is, on a connection of its own and within the same bounds, but for a permitted call, with
+//! what it shows, and at a place among the endpoint's calls. What comes is put as the answer of a call, so that it is
+//! rewritten and translated like every other extended card. Asked once: whoever wants it may ask again.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+
+use super::send::place;
+use super::translate::{Translating, drop_fields};
+use super::{Agent, Enforced};
+use crate::a2a::{self, Operation};
+use crate::authorize::Permit;
+use crate::balance::{Ask, Fault};
+use crate::card;
+use crate::http::{fetch, hygiene};
+use crate::observe::{Outcome, Reason, Record};
+use crate::respond::Reject;
+use crate::respond::answered::Answered;
+use crate::upstream::Outgoing;
+
+impl Enforced {
+    /// The call is answered by a GET.
+    pub(super) fn fetches(&self, operation: Operation) -> bool {
+        operation == Operation::ExtendedCard && self.extended_is_fetched
+    }
+}
+
+/// The answer to a call for the extended card.
+pub(super) async fn answer(
+    agent: &Agent,
+    permit: &Permit,
+    outgoing: Box<Outgoing>,
+    translating: Option<Translating>,
+    record: &mut Record,
+) -> Result<Answered, Reject> {
+    let call = permit.call();
+    if permit.principal().is_anonymous() {
+        return Err(Reject::new(Reason::ExtendedCardNotConfigured));
+    }
+    let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
+    let card = fetched(agent, permit, outgoing, record).await?;
+    let publication = current.publication.of(call.generation);
+    let bytes = a2a::card::answer_extended(&call.id, &card, &publication).map_err(|error| {
+        tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
+        Reject::new(Reason::UpstreamBadAnswer)
+    })?;
+    let (mut parts, ()) = Response::new(()).into_parts();
+    let json = HeaderValue::from_static("application/json");
+    parts.headers.insert(header::CONTENT_TYPE, json);
+    match translating {
+        Some(translating) => translating.finish(call, parts, &bytes, &[], Outcome::Ok),
+        None => Ok(Answered::whole(parts, bytes, Outcome::Ok)),
+    }
+}
+
+async fn fetched(
+    agent: &Agent,
+    permit: &Permit,
+    outgoing: Box<Outgoing>,
+    record: &mut Record,
+) -> Result<Bytes, Reject> {
+    let principal = permit.principal();
+    let asked = Ask {
+        context: None,
+        principal: Some(&*principal.id),
+    };
+    let endpoint = agent.endpoints.choose(asked, &[])?;
+    record.endpoint = Some(endpoint.url.clone());
+    let _selected = match endpoint.enter() {
+        Some(selected) => selected,
+        None => place(agent, endpoint).await?,
+    };
+    let Outgoing { headers, query, .. } = *outgoing;
+    let mut options = agent.card_options.clone();
+    options.headers = headers;
+    let headers = &mut options.headers;
+    drop_fields(headers);
+    headers.remove(header::CONTENT_TYPE);
+    headers.remove(header::CONTENT_ENCODING);
+    headers.remove(hygiene::A2A_VERSION);
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    if let Some((name, value)) = agent.upstream.credential() {
+        headers.insert(name, value);
+    }
+    let failed = |reason, fault| {
+        agent.metrics.upstream_failed(reason);
+        if let Some(fault) = fault {
+            endpoint.failed(fault, &principal.id);
+        }
+        Reject::new(reason)
+    };
+    for mut url in card::extended_places(&endpoint.url) {
+        if let Some(query) = &query {
+            url.push('?');
+            url.push_str(query);
+        }
+        let got = agent.upstream.fetcher().get(&url, &options).await.map_err(|error| {
+            tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be fetched");
+            let (reason, fault) = judged(&error);
+            failed(reason, fault)
+        })?;
+        match got.status {
+            StatusCode::OK => {
+                endpoint.succeeded();
+                return Ok(got.body);
+            }
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                return Err(failed(Reason::UpstreamRefused, None));
+            }
+            status => {
+                let fault = status.is_server_error().then_some(Fault::Answer);
+                return Err(failed(Reason::UpstreamBadAnswer, fault));
+            }
+        }
+    }
+    Err(Reject::new(Reason::ExtendedCardNotConfigured))
+}
+
+/// What a failed fetch is to the caller, and what it says of the endpoint.
+fn judged(error: &fetch::Error) -> (Reason, Option<Fault>) {
+    match error {
+        fetch::Error::Url(_) => (Reason::Internal, None),
+        fetch::Error::Connect { .. } | fetch::Error::Tls { .. } => (Reason::UpstreamConnect, Some(Fault::Connect)),
+        fetch::Error::Exchange { .. } | fetch::Error::Body { .. } => (Reason::UpstreamClosed, Some(Fault::Closed)),
+        fetch::Error::Redirect { .. } | fetch::Error::HeaderTooLarge { .. } => {
+            (Reason::UpstreamBadAnswer, Some(Fault::Answer))
+        }
+        fetch::Error::BodyTooLarge { .. } => (Reason::UpstreamAnswerTooLarge, None),
+        fetch::Error::Timeout { .. } => (Reason::UpstreamTimeout, Some(Fault::Answer)),
+    }
+}
