@@ -13,6 +13,7 @@ pub mod model;
 pub mod security;
 pub mod sse;
 pub mod translate;
+pub mod v0_1;
 pub mod v0_3;
 
 use std::fmt;

@@ -271,7 +271,7 @@ fn write(members: &Members<'_>) -> Option<Json<'static>> {
 }
 
 /// ProtoJSON takes base64 in either alphabet, padded or not; readers of 0.3 know the standard one alone (RFC 4648 §4).
-pub(super) fn standard(base64: Text<'_>) -> Text<'_> {
+pub(in crate::a2a) fn standard(base64: Text<'_>) -> Text<'_> {
     let text = base64.as_str();
     if text.len().is_multiple_of(4) && !text.contains(['-', '_']) {
         return base64;

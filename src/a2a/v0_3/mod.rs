@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use self::message::Message;
-pub(super) use self::message::{unwrap, wrap};
+pub(super) use self::message::{standard, unwrap, wrap};
 use self::push::{PushConfig, TaskPushConfig};
 pub(super) use self::task::ends_a_stream;
 use self::task::{Event, Task};

@@ -1,0 +1,196 @@
+//! A2A 0.1 as its callers speak it, over JSON-RPC alone: requests that turn into the canonical model, and what of the model
+//! they are answered.
+//!
+//! Nothing is served to callers of 0.1 yet: no module but the tests uses this one. In 0.1 clients name their tasks
+//! themselves, agents of later generations do that. Who keeps which name stands for which is not decided here: requests are
+//! read with the agent's name of a task, answers written with the caller's. Both are given; ids within messages are left
+//! out, because 0.1 has none there.
+//!
+//! What 0.1 cannot carry stands in `LOSSES.md`.
+
+mod message;
+mod methods;
+mod push;
+mod task;
+#[cfg(test)]
+mod tests;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use self::message::Message;
+pub use self::methods::{Methods, is_only_0_1, operation};
+use self::push::{PushConfig, TaskPushConfig};
+pub use self::task::Indices;
+use self::task::{Event, Task};
+use super::Operation;
+use super::jsonrpc::code;
+use super::model::wire::{Json, Text, or_default, whole};
+use super::model::{self, Error, Request, Response};
+
+/// What a caller of 0.1 does not say and an agent of a later generation wants to be told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Names<'a> {
+    /// The agent's own name of the task; empty where the agent has yet to make it.
+    pub task: &'a str,
+    /// For the message, which has no id in 0.1.
+    pub message: &'a str,
+}
+
+/// What the caller calls the task that an answer is about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told<'a> {
+    pub task: &'a str,
+    /// The `sessionId` of the call; empty: that of the agent.
+    pub session: &'a str,
+}
+
+/// `TaskSendParams`, but for the task.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct SendParams<'a> {
+    #[serde(default, deserialize_with = "or_default")]
+    session_id: Text<'a>,
+    message: Message<'a>,
+    /// Of the samples, not of the definition.
+    #[serde(default, deserialize_with = "or_default")]
+    accepted_output_modes: Vec<Text<'a>>,
+    #[serde(default)]
+    push_notification: Option<PushConfig<'a>>,
+    #[serde(default, deserialize_with = "whole")]
+    history_length: Option<i32>,
+    #[serde(default)]
+    metadata: Option<Json<'a>>,
+}
+
+/// `TaskQueryParams` and `TaskIdParams`, but for the task.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct TaskParams<'a> {
+    #[serde(default, deserialize_with = "whole")]
+    history_length: Option<i32>,
+    #[serde(default)]
+    metadata: Option<Json<'a>>,
+}
+
+/// Reads `params`.
+pub fn read_request<'a>(
+    operation: Operation,
+    params: Option<&'a RawValue>,
+    names: Names<'a>,
+) -> Result<Request<'a>, Error> {
+    // A list would be read as the members in their order.
+    let text = params.map(RawValue::get).filter(|text| text.starts_with('{'));
+    let text = text.ok_or(Error::Malformed)?;
+    let named = || match names.task {
+        "" => Err(Error::Malformed),
+        task => Ok(Text::from(task)),
+    };
+    let params = || Ok::<TaskParams<'a>, Error>(serde_json::from_str(text)?);
+    Ok(match operation {
+        Operation::Send => Request::Send(read_send(text, names)?),
+        Operation::Stream => Request::Stream(read_send(text, names)?),
+        Operation::Get => Request::Get(model::GetTaskRequest {
+            tenant: Text::default(),
+            id: named()?,
+            history_length: params()?.history_length,
+        }),
+        Operation::Cancel => Request::Cancel(model::TaskRequest {
+            tenant: Text::default(),
+            id: named()?,
+            metadata: params()?.metadata,
+        }),
+        Operation::Subscribe => Request::Subscribe(model::TaskRequest {
+            id: named()?,
+            ..model::TaskRequest::default()
+        }),
+        Operation::PushCreate => {
+            let params: TaskPushConfig<'a> = serde_json::from_str(text)?;
+            Request::PushCreate(params.into_model(named()?))
+        }
+        // The one configuration of a task has its id, in the official servers of all generations.
+        Operation::PushGet => Request::PushGet(model::PushName {
+            tenant: Text::default(),
+            task_id: named()?,
+            id: named()?,
+        }),
+        Operation::PushList | Operation::PushDelete | Operation::ExtendedCard | Operation::List => {
+            return Err(Error::Unsupported);
+        }
+    })
+}
+
+fn read_send<'a>(text: &'a str, names: Names<'a>) -> Result<model::SendMessageRequest<'a>, Error> {
+    let params: SendParams<'a> = serde_json::from_str(text)?;
+    let mut message: model::Message<'a> = params.message.try_into()?;
+    message.message_id = Text::from(names.message);
+    if names.task.is_empty() {
+        message.context_id = params.session_id;
+    } else {
+        // The task says it, and its agent may have named the context otherwise.
+        message.task_id = Text::from(names.task);
+    }
+    let configuration = model::Configuration {
+        accepted_output_modes: params.accepted_output_modes,
+        task_push_notification_config: params
+            .push_notification
+            .map(|config| config.into_model(Text::default())),
+        history_length: params.history_length,
+        return_immediately: false,
+    };
+    Ok(model::SendMessageRequest {
+        tenant: Text::default(),
+        message,
+        configuration: (configuration != model::Configuration::default()).then_some(configuration),
+        metadata: params.metadata,
+    })
+}
+
+/// Writes the `result` of a call that is no stream.
+pub fn write_response(response: Response<'_>, told: Told<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    match response {
+        Response::Event(model::Event::Task(task)) | Response::Task(task) => {
+            serde_json::to_writer(out, &Task::of(task, told)?)?;
+        }
+        Response::Event(model::Event::Message(message)) => {
+            serde_json::to_writer(out, &Task::of(task::answered(message), told)?)?;
+        }
+        Response::Push(config) => serde_json::to_writer(out, &TaskPushConfig::of(config, told.task))?,
+        // Those of streams, and what no call of 0.1 answers.
+        Response::Event(model::Event::StatusUpdate(_) | model::Event::ArtifactUpdate(_)) => {
+            return Err(Error::Malformed);
+        }
+        Response::Pushes(_) | Response::Nothing | Response::Tasks(_) | Response::Card(_) => {
+            return Err(Error::Unsupported);
+        }
+    }
+    Ok(())
+}
+
+/// Calls back with the `result` of each event that an event of an agent's stream is to a caller of 0.1, which knows no tasks
+/// and no messages there. `indices` belongs to the stream.
+pub fn write_events(
+    event: model::Event<'_>,
+    told: Told<'_>,
+    indices: &mut Indices,
+    mut each: impl FnMut(&[u8]),
+) -> Result<(), Error> {
+    let mut out = Vec::new();
+    for event in Event::of(event, told, indices)? {
+        out.clear();
+        serde_json::to_writer(&mut out, &event)?;
+        each(&out);
+    }
+    Ok(())
+}
+
+/// The code of an error. Some mean something else in the text of 0.1, and its definition does not have them.
+pub fn error_code(known: i64) -> i64 {
+    match known {
+        code::INVALID_AGENT_RESPONSE
+        | code::EXTENDED_AGENT_CARD_NOT_CONFIGURED
+        | code::EXTENSION_SUPPORT_REQUIRED
+        | code::VERSION_NOT_SUPPORTED => code::INTERNAL_ERROR,
+        known => known,
+    }
+}
