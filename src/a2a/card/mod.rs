@@ -18,6 +18,7 @@ mod requirement;
 mod scheme;
 #[cfg(test)]
 mod tests;
+mod v0_1;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ pub use names::{forbidden_overrides, is_forbidden_override};
 pub use publish::publish;
 pub use read::{generation, read};
 pub use scheme::{KeyPlace, SchemeForm, SchemeFormKind};
+pub use v0_1::publish_v0_1;
 
 /// Deepest nesting of a card. Real cards stay below 10; the bound keeps recursion over a hostile one shallow.
 pub const MAX_DEPTH: usize = 64;

@@ -2,6 +2,7 @@
 
 mod generated;
 mod golden;
+mod v0_1;
 
 use serde_json::{Value, json};
 
