@@ -7,6 +7,8 @@ pub mod a2a;
 //
 pub mod config;
 //
+pub mod seal;
+//
 pub mod drain;
 //
 pub mod observe;
@@ -36,6 +38,8 @@ pub mod balance;
 pub mod upstream;
 //
 pub mod card;
+//
+pub mod push;
 //
 pub mod respond;
 //

@@ -80,6 +80,11 @@ impl authorize::Owners for Owners {
 }
 
 impl Owners {
+    /// To whom the task belongs that the call names.
+    pub fn task_owner(&self) -> Option<&Arc<str>> {
+        self.task.as_ref().map(|owner| &owner.principal)
+    }
+
     /// The endpoint that the call must go to: the task's, else the context's.
     pub fn endpoint(self, permit: &Permit, ownership: &Ownership) -> Result<Option<Arc<str>>, Reject> {
         // Of a list the context alone is not refused, and must not show by where the call goes.

@@ -106,13 +106,15 @@ fn streams() {
 }
 
 #[test]
-<<<<<<< HEAD
 fn connections_to_agents() {
     for input in seeds("upstream") {
         checks::upstream(&input);
         let answer = input.get(1..).unwrap();
         cuts(answer).for_each(checks::answer_cut_everywhere);
-=======
+    }
+}
+
+#[test]
 fn messages() {
     for input in seeds("grpc").into_iter().chain(recordings(".pb")) {
         checks::grpc::message(&input);
@@ -137,6 +139,5 @@ fn statuses() {
     for input in seeds("status") {
         checks::grpc::status(&input);
         cuts(&input).for_each(checks::grpc::status);
->>>>>>> bf35f1b (Fuzz the gRPC codec)
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
 use super::leaving;
-use super::rules::{Rules, bindings, is_rooted, served};
+use super::rules::{Rules, bindings, is_rooted, public_url, served};
 use crate::a2a::card::{OriginCard, Publication};
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
@@ -23,6 +23,7 @@ use crate::gather::probe::Probes;
 use crate::http::fetch;
 use crate::observe::Metrics;
 use crate::pipeline::{Agent, Enforced, Spoken};
+use crate::push::{self, Relay};
 use crate::ratelimit::RateLimiter;
 use crate::shared;
 use crate::tls;
@@ -39,6 +40,8 @@ pub struct Parts<'a> {
     pub verifiers: Option<&'a Verifiers>,
     /// What gateways share.
     pub shared: Option<&'a shared::Store>,
+    /// Absent where webhooks are not relayed.
+    pub push: Option<&'a Arc<push::Common>>,
 }
 
 /// One agent of the configuration in force, with the jobs that work for it. They end with it, unless it hands them on.
@@ -155,6 +158,12 @@ pub fn build(
     };
     let rules = Arc::new(Rules::of(config, parts.config));
     let rate_limit_keys = parts.config.limits.rate_limit_keys;
+    let relay = relay(config, parts, &metrics.name);
+    let relayed = before.filter(|before| match (&before.agent.relay, &relay) {
+        (Some(before), Some(relay)) => before.is_like(relay),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    });
     let limited = before
         .filter(|before| before.section.rate_limits == config.rate_limits && before.rate_limit_keys == rate_limit_keys);
     let unchanged = before.filter(|before| {
@@ -167,6 +176,7 @@ pub fn build(
         let requirement = enforced.as_ref().map(|enforced| &enforced.requirement);
         reached.is_some()
             && limited.is_some()
+            && relayed.is_some()
             && section == before.section
             && *before.course.target.load().rules == *rules
             && requirement
@@ -202,6 +212,7 @@ pub fn build(
                 None => Arc::new(Probes::new(&config.upstream.probe)),
             },
             list_partial: config.upstream.list_partial,
+            relay: relayed.map_or(relay, |before| before.agent.relay.clone()),
             forward_credentials: config.forward_credentials,
             body_bytes: config.body_bytes,
             event_bytes: config.upstream.event_bytes,
@@ -224,6 +235,18 @@ pub fn build(
         card: card_job(config, &agent, before, reached.is_some()),
         agent,
     })
+}
+
+/// Where the agent reaches the gateway, and what comes there is relayed.
+fn relay(config: &config::Agent, parts: &Parts<'_>, name: &Arc<str>) -> Option<Arc<Relay>> {
+    let common = parts.push?;
+    let push = &parts.config.push;
+    let base = match &config.push_url {
+        Some(url) => url.clone(),
+        None => public_url(push.url.as_ref().unwrap_or(&parts.config.public_url), &config.route),
+    };
+    let relay = Relay::new(common, push, name, &base, parts.config.limits.target_bytes);
+    Some(Arc::new(relay))
 }
 
 /// The job goes on where it would ask the same servers the same way.

@@ -13,6 +13,7 @@ use crate::config::{Config, Problem, Store};
 use crate::drain::Drain;
 use crate::gather::token::Tokens;
 use crate::observe::Metrics;
+use crate::push;
 use crate::shared;
 use crate::tls::{self, Acceptor};
 
@@ -33,6 +34,7 @@ pub struct Next {
     pub verifiers: Renewed,
     pub agents: Vec<agents::Built>,
     pub tokens: Arc<Tokens>,
+    pub push: Option<Arc<push::Common>>,
     /// Nothing that was read is different.
     pub same: bool,
 }
@@ -76,6 +78,19 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         let tls = tls::client::client_config(&redis.tls, &[], "state.redis.tls");
         problems.extend(tls.err().into_iter().flatten());
     }
+    let known = before
+        .filter(|before| before.config.push == config.push && before.push.as_ref().is_none_or(|push| push.is_fresh()));
+    same &= before.is_none() || known.is_some();
+    let push = match known {
+        Some(before) => before.push.clone(),
+        None => match push::Common::build(&config.push) {
+            Ok(push) => push.map(Arc::new),
+            Err(found) => {
+                problems.extend(found);
+                None
+            }
+        },
+    };
     let mut built = Vec::new();
     for (index, agent) in config.agents.iter().enumerate() {
         let parts = agents::Parts {
@@ -83,6 +98,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             drain: &ground.drain,
             metrics: &ground.metrics,
             shared: ground.shared.as_ref(),
+            push: push.as_ref(),
             verifiers: verifiers.as_ref().map(Renewed::verifiers),
         };
         let known = before.and_then(|before| before.agent(&agent.name));
@@ -107,6 +123,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             verifiers,
             agents: built,
             tokens,
+            push,
             same,
         }),
         (Some(_) | None, _) => Err(problems),

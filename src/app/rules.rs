@@ -140,7 +140,7 @@ pub(super) fn is_rooted(route: &AgentRoute) -> bool {
 }
 
 /// Where callers find the agent, as its card says.
-fn public_url(base: &str, route: &AgentRoute) -> String {
+pub(super) fn public_url(base: &str, route: &AgentRoute) -> String {
     match route {
         AgentRoute::Path(path) if path.is_empty() => format!("{base}/"),
         AgentRoute::Path(path) => format!("{base}{path}"),

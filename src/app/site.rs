@@ -23,6 +23,7 @@ use crate::listener::{self, Bound, Connections};
 use crate::observe::access::AccessLog;
 use crate::observe::record::Observer;
 use crate::pipeline::{Agent, Current, Pipeline};
+use crate::push;
 use crate::route::Routes;
 use crate::tls::ExpiryKind;
 
@@ -48,6 +49,7 @@ pub struct Site {
     pub config: Arc<Config>,
     pub verifiers: Arc<Verifiers>,
     pub tokens: Arc<Tokens>,
+    pub push: Option<Arc<push::Common>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
 }
@@ -118,7 +120,7 @@ impl Common {
         {
             access.start(drain);
         }
-        let tokens = next.tokens;
+        let (tokens, push) = (next.tokens, next.push);
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.start(drain);
         let agents = next.agents.into_iter().map(|agent| agent.start(drain, &verifiers));
@@ -170,6 +172,7 @@ impl Common {
             config,
             verifiers,
             tokens,
+            push,
             listeners,
             agents,
         };

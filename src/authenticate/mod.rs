@@ -104,6 +104,14 @@ impl Principal {
         }
     }
 
+    /// Somebody in whose name the gateway works, and who shows nothing: no scheme vouches for it.
+    pub fn absent(id: &Arc<str>) -> Self {
+        Self {
+            id: id.clone(),
+            ..Self::anonymous()
+        }
+    }
+
     pub fn is_anonymous(&self) -> bool {
         self.schemes.is_empty()
     }

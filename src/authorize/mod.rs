@@ -1,8 +1,8 @@
 //! May they: first the route, when only the caller is known; later the call, when the body is; at last its tasks, when
 //! their owners are.
 //!
-//! `Admitted`, `Checked` and `Permit` have one maker each, so a body cannot be read, a task not be looked for, nor an agent
-//! be called, without the check. Somebody else's task is answered exactly like one that does not exist.
+//! `Admitted` and `Checked` have one maker each, so a body cannot be read, nor a task be looked for, without the check. A
+//! `Permit` to call an agent is made for a caller, or, to get one task, for an agent that told of it (`Notified`). Somebody else's task is answered exactly like one that does not exist.
 
 mod ownership;
 
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 
 pub use self::ownership::Ownership;
-use crate::a2a::{Call, Generation, Operation, RpcId};
+use crate::a2a::{Binding, Call, Generation, Operation, RpcId, TaskId};
 use crate::authenticate::Principal;
 use crate::route::RouteMatch;
 
@@ -83,19 +83,24 @@ impl Permit {
     /// which tells less than any call about it. None for a call without a task.
     pub fn probe(&self, generation: Generation) -> Option<Self> {
         let task = self.call.task.clone()?;
-        let call = Call {
-            binding: self.call.binding,
-            generation,
-            operation: Operation::Get,
-            id: RpcId(Bytes::from_static(b"\"probe\"")),
-            task: Some(task),
-            context: None,
-            references: Vec::new(),
-        };
+        let id = RpcId(Bytes::from_static(b"\"probe\""));
+        let call = get(self.call.binding, generation, task, id);
         Some(Self {
             admitted: self.admitted.clone(),
             call: Arc::new(call),
         })
+    }
+}
+
+fn get(binding: Binding, generation: Generation, task: TaskId, id: RpcId) -> Call {
+    Call {
+        binding,
+        generation,
+        operation: Operation::Get,
+        id,
+        task: Some(task),
+        context: None,
+        references: Vec::new(),
     }
 }
 
@@ -142,6 +147,42 @@ pub fn call(
         admitted,
         call: Arc::new(call),
     })
+}
+
+/// An agent tells of a task through an address that was sealed for an owner. Needed before anything is said of the task.
+#[derive(Clone, Debug)]
+pub struct Notified {
+    admitted: Admitted,
+    call: Arc<Call>,
+}
+
+impl Notified {
+    /// All that it may become: a get of the task.
+    pub fn call(&self) -> &Arc<Call> {
+        &self.call
+    }
+}
+
+/// `owner` is whom the address was sealed for.
+pub fn notified(route: RouteMatch, owner: &Arc<str>, task: TaskId, generation: Generation) -> Notified {
+    let call = get(Binding::JsonRpc, generation, task, RpcId::one());
+    Notified {
+        admitted: Admitted {
+            route,
+            principal: Arc::new(Principal::absent(owner)),
+            owner: owner.clone(),
+        },
+        call: Arc::new(call),
+    }
+}
+
+/// The task must be the owner's, whoever else may use it. As in an answer, one without a record is told of for the first time.
+pub fn told(notified: Notified, ownership: &Ownership, owners: &impl Owners) -> Result<Permit, Error> {
+    let Notified { admitted, call } = notified;
+    if ownership.is_enforced() && owners.of_task().is_some_and(|owner| *owner != *admitted.owner) {
+        return Err(Error::TaskNotFound);
+    }
+    Ok(Permit { admitted, call })
 }
 
 /// To whom the tasks and the context of a call belong; `None` where nobody is known.

@@ -295,3 +295,52 @@ fn a_probe_only_gets_the_task_that_was_permitted() {
     };
     assert_eq!((&**probe.call(), &*probe.principal().id), (&expected, "key:ann"));
 }
+
+#[test]
+fn a_notification_permits_a_get_of_the_owners_task_alone() {
+    let check = |owner: TaskOwner, known: Option<&'static str>, allowed: bool| {
+        let ownership = Ownership::new(&owned_by(owner.clone()), false);
+        let notified = notified(ROUTE, &Arc::from("key:ann"), TaskId::new("t"), Generation::V1_0);
+        let known = Known {
+            task: known,
+            ..Known::default()
+        };
+        let permit = told(notified, &ownership, &known);
+        assert_eq!(permit.is_ok(), allowed, "{owner:?} {known:?}");
+        if let Ok(permit) = permit {
+            let expected = Call {
+                id: RpcId::one(),
+                ..named(Operation::Get, true, false, 0)
+            };
+            assert_eq!((&**permit.call(), &**permit.owner()), (&expected, "key:ann"));
+            assert!(
+                permit.principal().is_anonymous(),
+                "nobody vouches for an owner who is not there"
+            );
+        }
+    };
+    check(TaskOwner::Principal, Some("key:ann"), true);
+    check(TaskOwner::Principal, Some("key:bob"), false);
+    check(TaskOwner::Principal, None, true);
+    check(TaskOwner::Claim("tenant".to_owned()), Some("tenant=acme"), false);
+    check(TaskOwner::Nobody, Some("key:bob"), true);
+}
+
+#[test]
+fn sharing_does_not_let_a_notification_tell_of_tasks_of_others() {
+    let policy = Policy {
+        task_owner: None,
+        task_sharing: vec![TaskSharing {
+            with: vec![CallerPattern::Id("*".to_owned())],
+            owners: vec!["*".to_owned()],
+            access: TaskAccess::Full,
+        }],
+    };
+    let notified = notified(ROUTE, &Arc::from("key:ann"), TaskId::new("t"), Generation::V1_0);
+    let bobs = Known {
+        task: Some("key:bob"),
+        ..Known::default()
+    };
+    let told = told(notified, &Ownership::new(&policy, false), &bobs);
+    assert_eq!(told.map(|_| ()), Err(Error::TaskNotFound));
+}

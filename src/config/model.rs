@@ -22,6 +22,7 @@ pub struct Config {
     pub admin: Option<Admin>,
     pub state: State,
     pub page_tokens: PageTokens,
+    pub push: Push,
     pub limits: Limits,
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub agents: Vec<Agent>,
@@ -147,6 +148,29 @@ pub struct PageTokens {
     /// The first makes tokens, all of them read; none: one is made.
     pub keys: Vec<Secret<String>>,
     pub lifetime: Duration,
+}
+
+/// Webhooks of callers whose generation their agent does not speak.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Push {
+    /// The first seals, all of them open; none: such webhooks are refused.
+    pub keys: Vec<Secret<String>>,
+    /// Where agents reach the gateway, without a trailing slash; `None`: at `public_url`.
+    pub url: Option<String>,
+    /// Patterns in lower case; empty: every host.
+    pub hosts: Vec<String>,
+    /// Where webhooks may be besides public addresses.
+    pub networks: Vec<IpNet>,
+    pub http: bool,
+    /// Whom to believe at a webhook.
+    pub tls: UpstreamTls,
+    pub lifetime: Duration,
+    pub timeout: Duration,
+    pub body_bytes: usize,
+    /// Most notifications of one agent under way.
+    pub concurrent: usize,
+    /// Most notifications of one agent, in such a period.
+    pub rate: (u32, Duration),
 }
 
 /// Bounds on what a caller can make the gateway hold (`hardening`: every one has a metric).
@@ -321,6 +345,9 @@ pub struct Agent {
     pub forward_credentials: bool,
     /// Callers of generations that the agent does not speak are served too.
     pub translate: bool,
+    /// Where the agent reaches the gateway's address of itself, without a trailing slash; `None`: what its route makes of
+    /// `push.url` or `public_url`.
+    pub push_url: Option<String>,
     /// Largest request body for this agent; defaults to `limits.body_bytes`.
     pub body_bytes: usize,
 }

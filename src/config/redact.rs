@@ -34,6 +34,7 @@ pub fn redacted(config: &Config) -> Value {
             "keys": config.page_tokens.keys.iter().map(|_| json!({ "value": BLANK })).collect::<Vec<_>>(),
             "lifetime": time(config.page_tokens.lifetime),
         },
+        "push": push(&config.push),
         "limits": limits(&config.limits),
         "security_schemes": schemes,
         "agents": config.agents.iter().map(agent).collect::<Vec<_>>(),
@@ -140,6 +141,23 @@ fn shared(redis: &Redis) -> Value {
         RedisServers::Cluster(nodes) => add(&mut shown, "cluster", urls(nodes)),
     }
     shown
+}
+
+fn push(push: &Push) -> Value {
+    let (count, period) = push.rate;
+    json!({
+        "keys": push.keys.iter().map(|_| json!({ "value": BLANK })).collect::<Vec<_>>(),
+        "url": push.url,
+        "hosts": push.hosts,
+        "networks": push.networks.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "http": push.http,
+        "ca": push.tls.ca.as_deref().map(path),
+        "lifetime": time(push.lifetime),
+        "timeout": time(push.timeout),
+        "body_bytes": size(push.body_bytes),
+        "concurrent": push.concurrent,
+        "rate": Rate { count, period }.to_string(),
+    })
 }
 
 fn limits(limits: &Limits) -> Value {
@@ -271,6 +289,9 @@ fn agent(agent: &Agent) -> Value {
     add(&mut shown, "limits", rules);
     add(&mut shown, "forward_credentials", agent.forward_credentials);
     add(&mut shown, "translate", agent.translate);
+    if let Some(url) = &agent.push_url {
+        add(&mut shown, "push", json!({ "url": url }));
+    }
     add(&mut shown, "body_bytes", size(agent.body_bytes));
     shown
 }

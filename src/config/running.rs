@@ -22,6 +22,7 @@ impl Config {
             admin,
             state,
             page_tokens,
+            push,
             limits,
             security_schemes,
             agents,
@@ -35,6 +36,7 @@ impl Config {
             && *admin == other.admin
             && *state == other.state
             && *page_tokens == other.page_tokens
+            && *push == other.push
             && *limits == other.limits
             && *security_schemes == other.security_schemes
             && *agents == other.agents
@@ -80,12 +82,17 @@ impl Config {
     pub fn with_secrets_read_again(&self) -> Result<Self, Vec<Problem>> {
         let mut next = self.clone();
         let mut problems = Vec::new();
-        for (index, secret) in next.page_tokens.keys.iter_mut().enumerate() {
-            match secret.read_again() {
-                Ok(read) => *secret = read,
-                Err(cause) => {
-                    let key = format!("{}.value_file", place("page_tokens.keys", index));
-                    problems.push(Problem::new(key, cause));
+        for (section, keys) in [
+            ("page_tokens.keys", &mut next.page_tokens.keys),
+            ("push.keys", &mut next.push.keys),
+        ] {
+            for (index, secret) in keys.iter_mut().enumerate() {
+                match secret.read_again() {
+                    Ok(read) => *secret = read,
+                    Err(cause) => {
+                        let key = format!("{}.value_file", place(section, index));
+                        problems.push(Problem::new(key, cause));
+                    }
                 }
             }
         }
@@ -116,8 +123,9 @@ impl Config {
         for tls in self.listeners.iter().filter_map(|listener| listener.tls.as_ref()) {
             files.extend(tls.files());
         }
-        let page_tokens = self.page_tokens.keys.iter().filter_map(Secret::file);
-        files.extend(page_tokens.map(Path::to_owned));
+        let keys = self.page_tokens.keys.iter().chain(&self.push.keys);
+        files.extend(keys.filter_map(Secret::file).map(Path::to_owned));
+        files.extend(self.push.tls.ca.clone());
         for scheme in self.security_schemes.values() {
             files.extend(scheme.kind.file().map(Path::to_owned));
         }

@@ -1,32 +1,24 @@
 //! The gateway's own page tokens: where a walk stands, sealed, so that the caller carries it and nobody reads or changes it.
 //!
-//! A token is base64url of a version, a nonce and what AES-256-GCM-SIV makes of the endpoints' cursors. Agent, principal
-//! and question are bound to it as additional data, not written into it: a token of another one of them does not open. That
-//! cipher forgives a repeated nonce, so that gateways which share a key for years need not count their tokens.
+//! A token is what `seal` makes of the endpoints' cursors. Agent, principal and question are bound to it as additional data,
+//! not written into it: a token of another one of them does not open.
 //!
 //! Endpoints are named by marks of their URLs: an order or a URL is nobody's business. Bounded by `MAX_CURSOR` an endpoint.
 
 use std::time::Duration;
 
-use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use aws_lc_rs::{digest, rand};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use zeroize::Zeroizing;
-
 use super::walk::{Last, Mark, Place};
 use crate::a2a::listing::Stamp;
 use crate::config;
+use crate::seal::{self, Keys};
 
 /// Longest cursor of an endpoint. Those of the official SDKs have about a hundred bytes.
 pub const MAX_CURSOR: usize = 4096;
 /// Longest token that is looked into: room for the longest cursors of a hundred endpoints.
 const MAX_TOKEN: usize = 1024 * 1024;
-const VERSION: u8 = 1;
 
-/// Seals with the first key, opens with any.
 pub struct Tokens {
-    keys: Vec<LessSafeKey>,
+    keys: Keys,
     lifetime: Duration,
 }
 
@@ -69,16 +61,7 @@ pub enum Error {
 impl Tokens {
     /// Without keys one is made, which lasts as long as the process.
     pub fn build(config: &config::PageTokens) -> Result<Self, Error> {
-        let mut keys = Vec::with_capacity(config.keys.len().max(1));
-        for secret in &config.keys {
-            let hash = digest::digest(&digest::SHA256, secret.expose().as_bytes());
-            keys.push(key(hash.as_ref())?);
-        }
-        if keys.is_empty() {
-            let mut random = Zeroizing::new([0; 32]);
-            rand::fill(&mut *random).map_err(|_| Error::Key)?;
-            keys.push(key(&*random)?);
-        }
+        let keys = Keys::build(&config.keys).map_err(|seal::Error| Error::Key)?;
         Ok(Self {
             keys,
             lifetime: config.lifetime,
@@ -87,17 +70,9 @@ impl Tokens {
 
     /// `now` in Unix seconds.
     pub fn seal(&self, binding: Binding<'_>, walked: &Walked, now: u64) -> Result<String, Error> {
-        let key = self.keys.first().ok_or(Error::Key)?;
-        let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce).map_err(|_| Error::Key)?;
-        let mut sealed = walked.write(now.saturating_add(self.lifetime.as_secs()));
-        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), binding.aad(), &mut sealed)
-            .map_err(|_| Error::Key)?;
-        let mut whole = Vec::with_capacity(1 + nonce.len() + sealed.len());
-        whole.push(VERSION);
-        whole.extend_from_slice(&nonce);
-        whole.append(&mut sealed);
-        let token = URL_SAFE_NO_PAD.encode(whole);
+        let bytes = walked.write(now.saturating_add(self.lifetime.as_secs()));
+        let sealed = self.keys.seal(&binding.purpose(), bytes);
+        let token = sealed.map_err(|seal::Error| Error::Key)?;
         if token.len() > MAX_TOKEN {
             return Err(Error::TooLong);
         }
@@ -108,37 +83,19 @@ impl Tokens {
         if token.len() > MAX_TOKEN {
             return Err(Error::Invalid);
         }
-        let whole = URL_SAFE_NO_PAD.decode(token).map_err(|_| Error::Invalid)?;
-        let Some((VERSION, rest)) = whole.split_first().map(|(version, rest)| (*version, rest)) else {
-            return Err(Error::Invalid);
-        };
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>().ok_or(Error::Invalid)?;
-        for key in &self.keys {
-            let mut bytes = sealed.to_vec();
-            let nonce = Nonce::assume_unique_for_key(*nonce);
-            if let Ok(opened) = key.open_in_place(nonce, binding.aad(), &mut bytes) {
-                let (walked, until) = Walked::read(opened).ok_or(Error::Invalid)?;
-                return if until < now { Err(Error::Expired) } else { Ok(walked) };
-            }
-        }
-        Err(Error::Invalid)
+        let opened = self.keys.open(&binding.purpose(), token).ok_or(Error::Invalid)?;
+        let (walked, until) = Walked::read(&opened).ok_or(Error::Invalid)?;
+        if until < now { Err(Error::Expired) } else { Ok(walked) }
     }
 }
 
-fn key(bytes: &[u8]) -> Result<LessSafeKey, Error> {
-    UnboundKey::new(&AES_256_GCM_SIV, bytes)
-        .map(LessSafeKey::new)
-        .map_err(|_| Error::Key)
-}
-
 impl Binding<'_> {
-    fn aad(self) -> Aad<Vec<u8>> {
-        let mut out = vec![VERSION];
+    fn purpose(self) -> Vec<u8> {
+        let mut out = Vec::new();
         for part in [self.agent.as_bytes(), self.principal.as_bytes(), self.question] {
-            put(&mut out, part.len() as u64);
-            out.extend_from_slice(part);
+            seal::put(&mut out, part);
         }
-        Aad::from(out)
+        out
     }
 }
 

@@ -1,4 +1,4 @@
-//! One small GET: how the gateway reads key sets and agent cards.
+//! One small request: how the gateway reads key sets and agent cards, and tells webhooks.
 //!
 //! Everything is bounded: the whole exchange by one deadline, the head and the body by size. The connection is opened for
 //! the request, driven by the same future and closed after it, so dropping the future leaves nothing behind. HTTP/1.1
@@ -8,20 +8,21 @@
 
 use std::fmt;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::uri::{PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Empty};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 /// hyper refuses a smaller read buffer.
@@ -29,7 +30,7 @@ const MIN_BUFFER: usize = 8 * 1024;
 const MAX_FIELDS: usize = 100;
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("a2a-gateway/", env!("CARGO_PKG_VERSION")));
 
-/// Bounds and extra header fields of one GET.
+/// Bounds and extra header fields of one request.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub headers: HeaderMap,
@@ -68,6 +69,8 @@ pub struct Fetched {
 pub enum Error {
     #[error("the URL cannot be fetched: {0}")]
     Url(&'static str),
+    #[error("{host} has no address that may be connected to")]
+    Forbidden { host: String },
     #[error("cannot connect to {host}")]
     Connect {
         host: String,
@@ -125,26 +128,55 @@ impl Fetcher {
 
     pub async fn get(&self, url: &str, options: &Options) -> Result<Fetched, Error> {
         let target = Target::parse(url)?;
-        // Boxed: handshake state is several KiB, and a fetch is never on the path of a request.
-        let exchange = Box::pin(self.exchange(&target, options));
-        match tokio::time::timeout(options.timeout, exchange).await {
-            Ok(done) => done,
-            Err(_) => Err(Error::Timeout {
-                host: target.display,
-                after: options.timeout,
-            }),
-        }
+        let request = target.request(Method::GET, Bytes::new(), options);
+        let exchange = async {
+            let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
+            self.exchange(stream, &target, request, options).await
+        };
+        target.within(options.timeout, exchange).await
     }
 
-    async fn exchange(&self, target: &Target, options: &Options) -> Result<Fetched, Error> {
+    /// Posts to an address that `may` be connected to. The name is looked up once, and what was judged is what is connected to.
+    /// Of the answer only the status is read: there may be more of it than anybody wants.
+    pub async fn post(
+        &self,
+        url: &str,
+        body: Bytes,
+        may: impl Fn(IpAddr) -> bool,
+        options: &Options,
+    ) -> Result<StatusCode, Error> {
+        let target = Target::parse(url)?;
+        let request = target.request(Method::POST, body, options);
+        let exchange = async {
+            let host = || target.display.clone();
+            let found = lookup_host((target.host.as_str(), target.port)).await;
+            let found = found.map_err(|source| Error::Connect { host: host(), source })?;
+            let allowed: Vec<SocketAddr> = found.filter(|address| may(address.ip())).collect();
+            if allowed.is_empty() {
+                return Err(Error::Forbidden { host: host() });
+            }
+            let stream = TcpStream::connect(allowed.as_slice()).await;
+            self.exchange(stream, &target, request, options).await
+        };
+        target
+            .within(options.timeout, exchange)
+            .await
+            .map(|answer| answer.status)
+    }
+
+    async fn exchange(
+        &self,
+        stream: io::Result<TcpStream>,
+        target: &Target,
+        request: Request<Full<Bytes>>,
+        options: &Options,
+    ) -> Result<Fetched, Error> {
         let host = || target.display.clone();
         let connect = |source| Error::Connect { host: host(), source };
-        let stream = TcpStream::connect((target.host.as_str(), target.port))
-            .await
-            .map_err(connect)?;
+        let stream = stream.map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
         let Some(name) = &target.secure else {
-            return talk(stream, target, options).await;
+            return talk(stream, target, request, options).await;
         };
         let name = options.server_name.as_ref().unwrap_or(name);
         let stream = self
@@ -152,12 +184,12 @@ impl Fetcher {
             .connect(name.clone(), stream)
             .await
             .map_err(|source| Error::Tls { host: host(), source })?;
-        talk(stream, target, options).await
+        talk(stream, target, request, options).await
     }
 }
 
 /// One request on a fresh connection. The connection is polled beside the exchange, not spawned: it cannot outlive it.
-async fn talk<I>(io: I, target: &Target, options: &Options) -> Result<Fetched, Error>
+async fn talk<I>(io: I, target: &Target, request: Request<Full<Bytes>>, options: &Options) -> Result<Fetched, Error>
 where
     I: AsyncRead + AsyncWrite + Unpin,
 {
@@ -181,8 +213,9 @@ where
         .handshake(TokioIo::new(io))
         .await
         .map_err(fail)?;
+    let reads = request.method() == Method::GET;
     let mut exchange = pin!(async {
-        let response = sender.send_request(target.request(options)).await.map_err(fail)?;
+        let response = sender.send_request(request).await.map_err(fail)?;
         let (head, body) = response.into_parts();
         if head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED {
             return Err(Error::Redirect {
@@ -190,7 +223,11 @@ where
                 status: head.status,
             });
         }
-        let body = read(body, target, options).await?;
+        let body = if reads {
+            read(body, target, options).await?
+        } else {
+            Bytes::new()
+        };
         Ok(Fetched {
             status: head.status,
             headers: head.headers,
@@ -288,8 +325,24 @@ impl Target {
         })
     }
 
-    fn request(&self, options: &Options) -> Request<Empty<Bytes>> {
-        let mut request = Request::new(Empty::new());
+    /// Boxed: handshake state is several KiB, and a request of the gateway's own is never on the path of a call.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        exchange: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(patience, Box::pin(exchange)).await {
+            Ok(done) => done,
+            Err(_) => Err(Error::Timeout {
+                host: self.display.clone(),
+                after: patience,
+            }),
+        }
+    }
+
+    fn request(&self, method: Method, body: Bytes, options: &Options) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
         *request.uri_mut() = Uri::from(self.path.clone());
         let headers = request.headers_mut();
         headers.insert(header::USER_AGENT, USER_AGENT);
@@ -327,7 +380,7 @@ mod tests {
     async fn serve_one<I: AsyncRead + AsyncWrite + Unpin>(mut io: I, answer: &[u8]) -> String {
         let mut head = Vec::new();
         let mut buffer = [0; 1024];
-        while !head.ends_with(b"\r\n\r\n") {
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
             let count = io.read(&mut buffer).await.unwrap();
             assert_ne!(count, 0, "the request ended before its head did");
             head.extend_from_slice(&buffer[..count]);
@@ -485,6 +538,65 @@ mod tests {
             assert!(matches!(error, Error::Url(_)), "{url}: {error:?}");
             assert!(!format!("{error:?}").contains("hunter2"), "{url}");
         }
+    }
+
+    async fn told(
+        answer: &str,
+        url: impl Fn(SocketAddr) -> String,
+        may: fn(IpAddr) -> bool,
+    ) -> (Result<StatusCode, Error>, String) {
+        let mut jobs = JoinSet::new();
+        let address = peer(&mut jobs, answer).await;
+        let fetcher = client(rustls::RootCertStore::empty());
+        let mut asked = options();
+        asked
+            .headers
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        let status = fetcher
+            .post(&url(address), Bytes::from_static(b"hello"), may, &asked)
+            .await;
+        let request = match &status {
+            Err(Error::Forbidden { .. }) => String::new(),
+            Ok(_) | Err(_) => jobs.join_next().await.unwrap().unwrap(),
+        };
+        (status, request)
+    }
+
+    #[tokio::test]
+    async fn of_the_answer_to_a_post_only_the_status_is_read() {
+        let literal = |address: SocketAddr| format!("http://{address}/a?b=c");
+        let (status, request) = told(
+            "HTTP/1.1 202 Accepted\r\ncontent-length: 1000000\r\n\r\nxx",
+            literal,
+            |_| true,
+        )
+        .await;
+        assert_eq!(status.unwrap(), StatusCode::ACCEPTED);
+        assert!(request.starts_with("POST /a?b=c HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("content-length: 5\r\n"), "{request}");
+        assert!(request.contains("content-type: text/plain\r\n"), "{request}");
+        let (status, _) = told("HTTP/1.1 500 No\r\n\r\n", literal, |_| true).await;
+        assert_eq!(status.unwrap(), StatusCode::INTERNAL_SERVER_ERROR);
+        let (status, _) = told(
+            "HTTP/1.1 307 No\r\nlocation: http://127.0.0.1:1/\r\n\r\n",
+            literal,
+            |_| true,
+        )
+        .await;
+        assert!(matches!(status, Err(Error::Redirect { .. })), "{status:?}");
+    }
+
+    #[tokio::test]
+    async fn a_post_goes_to_no_address_that_is_not_allowed() {
+        let by_name = |address: SocketAddr| format!("http://localhost:{}/", address.port());
+        let literal = |address: SocketAddr| format!("http://{address}/");
+        for url in [&by_name as &dyn Fn(SocketAddr) -> String, &literal] {
+            let (status, _) = told("HTTP/1.1 200 OK\r\n\r\n", url, |address| !address.is_loopback()).await;
+            assert!(matches!(status, Err(Error::Forbidden { .. })), "{status:?}");
+        }
+        // Of several addresses of a name those that are allowed.
+        let (status, _) = told("HTTP/1.1 200 OK\r\n\r\n", by_name, |address| address.is_ipv4()).await;
+        assert_eq!(status.unwrap(), StatusCode::OK);
     }
 
     #[tokio::test]

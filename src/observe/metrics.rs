@@ -39,6 +39,7 @@ pub const QUEUED: &str = "a2a_gateway_queued_calls_total";
 pub const OWNER_CONFLICTS: &str = "a2a_gateway_owner_conflicts_total";
 pub const LISTS: &str = "a2a_gateway_lists_total";
 pub const PROBES: &str = "a2a_gateway_probes_total";
+pub const PUSHES: &str = "a2a_gateway_push_deliveries_total";
 pub const TASKS: &str = "a2a_gateway_tasks";
 pub const CONTEXTS: &str = "a2a_gateway_contexts";
 pub const EVICTIONS: &str = "a2a_gateway_task_evictions_total";
@@ -137,6 +138,10 @@ pub const HELP: &[(&str, &str)] = &[
         PROBES,
         "Searches among the endpoints for a task without a record, by what was found.",
     ),
+    (
+        PUSHES,
+        "Notifications for webhooks of callers of another generation than their agent's, by what became of them.",
+    ),
     (TASKS, "Task records held."),
     (CONTEXTS, "Context records held."),
     (
@@ -207,6 +212,7 @@ pub struct Metrics {
     owner_conflicts: IntCounterVec,
     lists: IntCounterVec,
     probes: IntCounterVec,
+    pushes: IntCounterVec,
     pub tasks: IntGauge,
     pub contexts: IntGauge,
     pub evicted_finished: IntGauge,
@@ -267,6 +273,7 @@ impl Metrics {
             owner_conflicts: make.counters(OWNER_CONFLICTS, &["agent"])?,
             lists: make.counters(LISTS, &["agent", "result"])?,
             probes: make.counters(PROBES, &["agent", "result"])?,
+            pushes: make.counters(PUSHES, &["agent", "result"])?,
             tasks: make.gauge(TASKS)?,
             contexts: make.gauge(CONTEXTS)?,
             evicted_finished: evictions.with_label_values(&["finished"]),
@@ -356,7 +363,7 @@ impl Metrics {
 /// As `balance` counts endpoints.
 const ENDPOINT_STATES: [&str; 5] = ["open", "draining", "unhealthy", "ejected", "removed"];
 const OPERATIONS: usize = Operation::ALL.len() + 1;
-const OUTCOMES: usize = 7 + Reason::ALL.len();
+const OUTCOMES: usize = 8 + Reason::ALL.len();
 
 /// The handles of one agent.
 pub struct AgentMetrics {
@@ -418,6 +425,11 @@ impl AgentMetrics {
         self.metrics.lists.with_label_values(&labels).inc();
     }
 
+    /// `result` is the label of an outcome or of a reason.
+    pub fn pushed(&self, result: &'static str) {
+        self.metrics.pushes.with_label_values(&[&*self.name, result]).inc();
+    }
+
     pub fn probed(&self, result: Probed) {
         let labels = [&*self.name, result.as_str()];
         self.metrics.probes.with_label_values(&labels).inc();
@@ -437,7 +449,8 @@ fn outcome_index(outcome: Outcome) -> usize {
         Outcome::StreamBroken => 4,
         Outcome::Drained => 5,
         Outcome::Revoked => 6,
-        Outcome::Rejected(reason) => 7 + reason as usize,
+        Outcome::Delivered => 7,
+        Outcome::Rejected(reason) => 8 + reason as usize,
     }
 }
 

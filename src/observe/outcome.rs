@@ -82,6 +82,16 @@ reasons! {
     UnsupportedOperation = "unsupported_operation", Downstream;
     /// Push notifications of an agent of another generation would reach the caller in that one's form.
     PushNotSupported = "push_not_supported", Downstream;
+    /// No webhook is behind the address to which an agent posts: it was never given, has expired, or was given to another agent.
+    PushUnknown = "push_unknown", Downstream;
+    /// A notification about a task that is not the one of its webhook, or belongs to somebody else.
+    PushForeign = "push_foreign", Downstream;
+    /// What came for a webhook is no notification of A2A.
+    PushUnreadable = "push_unreadable", Downstream;
+    /// As many notifications of the agent as `push.concurrent` allows are under way.
+    PushBusy = "push_busy", Upstream;
+    /// The caller's webhook did not take a notification.
+    PushFailed = "push_failed", Upstream;
     /// The extended card was asked for by somebody who did not authenticate, or the agent has none.
     ExtendedCardNotConfigured = "extended_card_not_configured", Downstream;
     /// No card yet, or the agent is out of service.
@@ -115,6 +125,8 @@ pub enum Outcome {
     AgentError,
     /// A card or a 304, from the gateway's own store.
     Served,
+    /// A caller's webhook took a notification.
+    Delivered,
     /// The caller left before the end. Not an error.
     DownstreamGone,
     /// The agent's stream broke off; the caller saw a broken end.
@@ -133,6 +145,7 @@ impl Outcome {
             Self::Ok => "ok",
             Self::AgentError => "agent_error",
             Self::Served => "served",
+            Self::Delivered => "delivered",
             Self::DownstreamGone => "downstream_gone",
             Self::StreamBroken => "stream_broken",
             Self::Drained => "drained",

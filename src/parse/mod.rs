@@ -126,7 +126,7 @@ pub fn is_json(parts: &request::Parts) -> bool {
 
 /// HTTP+JSON has a media type of its own from 1.0.1 on, and takes the general one as well (A2A 1.0 §11.1). A body that is not
 /// there needs none: a cancel may say nothing more than its path.
-fn is_a2a_json(parts: &request::Parts) -> bool {
+pub fn is_a2a_json(parts: &request::Parts) -> bool {
     let empty = parts
         .headers
         .get(header::CONTENT_LENGTH)

@@ -4,6 +4,7 @@
 //! cannot be skipped. Whatever fails becomes a `Reject`, and `respond::reject` alone knows what that looks like.
 
 mod current;
+mod deliver;
 mod extended;
 mod receive;
 mod send;
@@ -36,6 +37,7 @@ use crate::http::{fetch, forwarded, hygiene};
 use crate::observe::record::Observer;
 use crate::observe::{AgentMetrics, Outcome, Reason, Record};
 use crate::owners::Named;
+use crate::push::{self, Desk, Relay};
 use crate::ratelimit::{RateLimiter, Slot};
 use crate::respond::answered::Answered;
 use crate::respond::body::Held;
@@ -84,6 +86,8 @@ pub struct Agent {
     pub probes: Arc<Probes>,
     /// Endpoints that do not answer are left out of lists.
     pub list_partial: bool,
+    /// Where webhooks of callers of another generation are relayed.
+    pub relay: Option<Arc<Relay>>,
     pub forward_credentials: bool,
     pub body_bytes: usize,
     pub event_bytes: usize,
@@ -107,6 +111,8 @@ pub struct Enforced {
 enum Entry {
     Card(route::AgentIndex),
     Call(RouteMatch, Addressed),
+    /// A notification for the webhook that is sealed in its path.
+    Notification(RouteMatch, Box<str>),
 }
 
 /// A generation that an agent speaks.
@@ -178,6 +184,10 @@ impl Pipeline {
                         Err(reject) => Err((reject, held)),
                     }
                 }
+                Ok(Entry::Notification(route, sealed)) => {
+                    form = Form::Plain;
+                    Box::pin(self.deliver(route, &sealed, client, &parts, body, held)).await
+                }
                 Err(reject) => Err((reject, held)),
             };
             let mut response = answered.unwrap_or_else(|(reject, held)| reject.response(form, held));
@@ -207,6 +217,11 @@ impl Pipeline {
             Place::Card => Ok(Entry::Card(route.agent)),
             Place::Below { base } => {
                 let path = parts.uri.path().get(base..).unwrap_or_default();
+                if let Some(sealed) =
+                    push::sealed(path).filter(|_| agent.relay.is_some() && parts.method == Method::POST)
+                {
+                    return Ok(Entry::Notification(route, Box::from(sealed)));
+                }
                 let enforced = agent.in_service()?;
                 if hygiene::is_grpc(parts) {
                     // Its paths are whole: nothing stands before them.
@@ -315,9 +330,12 @@ impl Pipeline {
                 return Err(in_form(named.refused(error, told).await));
             }
         };
+        let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
-        let translating = Translating::begin(&enforced, &call, &addressed, parts, &mut outgoing).map_err(in_form)?;
+        let desk = || self.desk(agent, &permit, task_owner);
+        let translating =
+            Translating::begin(&enforced, &call, &addressed, parts, &mut outgoing, desk).map_err(in_form)?;
         if enforced.fetches(call.operation) {
             let answered = extended::answer(agent, &permit, outgoing, translating, &mut held.record);
             return Box::pin(answered).await.map_err(in_form);
@@ -355,6 +373,20 @@ impl Pipeline {
         self.receive(agent, &permit, ownership, downstream, sent, translating, held)
             .await
             .map_err(in_form)
+    }
+
+    /// For the webhooks of a call, where they are relayed.
+    fn desk(&self, agent: &Agent, permit: &Permit, task_owner: Option<Arc<str>>) -> Option<Desk> {
+        let relay = agent.relay.clone()?;
+        let call = permit.call();
+        Some(Desk {
+            relay,
+            registrant: permit.owner().clone(),
+            owner: task_owner.unwrap_or_else(|| permit.owner().clone()),
+            task: call.task.clone(),
+            generation: call.generation,
+            now: self.observer.clock.unix_seconds(),
+        })
     }
 
     fn bounds(&self, agent: &Agent) -> parse::Bounds {

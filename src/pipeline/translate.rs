@@ -7,12 +7,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
 
 use super::send::place;
 use super::{Agent, Enforced};
-use crate::a2a::translate::{self, Original, Pair, Standing};
-use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Revealed, json, jsonrpc, sse};
+use crate::a2a::translate::{self, Original, Pair, Standing, Webhooks};
+use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, json, jsonrpc, sse};
 use crate::authorize::Permit;
 use crate::balance::Selected;
 use crate::http::hygiene;
 use crate::observe::{Outcome, Reason};
+use crate::push::Desk;
 use crate::respond::answered::{Answered, Content};
 use crate::respond::learn::Learner;
 use crate::respond::{Reject, answer, grpc, reject};
@@ -29,11 +30,13 @@ pub(super) struct Translating {
     pub pair: Arc<Pair>,
     /// The head of the call, where the gateway has to ask the agent something besides.
     again: Option<Box<Outgoing>>,
+    /// Where the answer shows webhooks.
+    desk: Option<Box<Desk>>,
 }
 
 impl Enforced {
     /// How calls of this dialect go on; `None`: as they came.
-    fn pair(&self, caller: Dialect) -> Option<Pair> {
+    pub(super) fn pair(&self, caller: Dialect) -> Option<Pair> {
         let same = self.spoken.iter().find(|spoken| spoken.generation == caller.generation);
         if caller.binding == Binding::JsonRpc && (self.spoken.is_empty() || same.is_some()) {
             return None;
@@ -58,6 +61,7 @@ impl Translating {
         addressed: &Addressed,
         parts: &request::Parts,
         outgoing: &mut Outgoing,
+        desk: impl FnOnce() -> Option<Desk>,
     ) -> Result<Option<Self>, Reject> {
         let Some(pair) = enforced.pair(call.dialect()) else {
             // What an agent speaks may not be known yet, but how its paths are called is no question of JSON-RPC.
@@ -76,7 +80,9 @@ impl Translating {
             query: parts.uri.query(),
             body: &outgoing.body,
         };
-        outgoing.body = pair.request(call, original)?.into();
+        let desk = concerns_webhooks(call.operation).then(desk).flatten();
+        let webhooks = desk.as_ref().map(|desk| desk as &dyn Webhooks);
+        outgoing.body = pair.request(call, original, webhooks)?.into();
         let headers = &mut outgoing.headers;
         drop_fields(headers);
         if pair.caller.binding != Binding::JsonRpc {
@@ -97,6 +103,7 @@ impl Translating {
         Ok(Some(Self {
             pair: Arc::new(pair),
             again,
+            desk: desk.filter(|_| !call.operation.streams()).map(Box::new),
         }))
     }
 
@@ -109,9 +116,10 @@ impl Translating {
         judged: &[Revealed],
         outcome: Outcome,
     ) -> Result<Answered, Reject> {
+        let webhooks = self.desk.as_deref().map(|desk| desk as &dyn Webhooks);
         let answer = self
             .pair
-            .answer(call.operation, &call.id, bytes, judged)
+            .answer(call.operation, &call.id, bytes, judged, webhooks)
             .map_err(|error| {
                 tracing::warn!(?error, "the agent's answer cannot be turned into the caller's form");
                 Reject::new(Reason::UpstreamBadAnswer)
@@ -253,7 +261,12 @@ impl Translating {
 }
 
 /// What the gateway asks the agent besides, for a call that it has permitted: one whole answer.
-async fn ask(agent: &Agent, permit: &Permit, selected: &Selected, outgoing: Box<Outgoing>) -> Result<Bytes, Reject> {
+pub(super) async fn ask(
+    agent: &Agent,
+    permit: &Permit,
+    selected: &Selected,
+    outgoing: Box<Outgoing>,
+) -> Result<Bytes, Reject> {
     let endpoint = selected.endpoint();
     let failed = |error: &upstream::Error| {
         if let Some(fault) = error.fault() {
@@ -274,6 +287,19 @@ pub(super) enum First {
     Event(Bytes),
     /// The agent's error, of which there is no stream.
     Instead(Bytes),
+}
+
+/// Calls that may set a webhook, or whose answers show some.
+fn concerns_webhooks(operation: Operation) -> bool {
+    match operation {
+        Operation::Send | Operation::Stream | Operation::PushCreate | Operation::PushGet | Operation::PushList => true,
+        Operation::Get
+        | Operation::List
+        | Operation::Cancel
+        | Operation::Subscribe
+        | Operation::PushDelete
+        | Operation::ExtendedCard => false,
+    }
 }
 
 /// Patches are not considered, and no version at all leaves it to the method (A2A 1.0 §3.6).

@@ -116,6 +116,17 @@ pub fn failed(metrics: &AgentMetrics, error: &upstream::Error) -> Reject {
     reject
 }
 
+/// Logs a notification that a webhook did not take, and gives what the agent gets. Nothing of the webhook but its host shows.
+pub fn undelivered(metrics: &AgentMetrics, error: &dyn std::error::Error, detail: &'static str) -> Reject {
+    tracing::warn!(
+        agent = &*metrics.name,
+        detail,
+        error = %Chain(error),
+        "a webhook did not take a notification"
+    );
+    Reject::new(Reason::PushFailed)
+}
+
 /// An error with its causes.
 struct Chain<'a>(&'a dyn std::error::Error);
 

@@ -53,9 +53,12 @@ pub fn broken(outcome: Outcome) -> Status {
         Outcome::Rejected(reason) => (reason, reject::text(reason)),
         Outcome::Revoked => (Reason::Forbidden, "The stream is not permitted any more"),
         Outcome::Drained => (Reason::AgentNotReady, "The gateway is shutting down"),
-        Outcome::Ok | Outcome::AgentError | Outcome::Served | Outcome::DownstreamGone | Outcome::StreamBroken => {
-            (Reason::UpstreamClosed, "The agent's stream broke off")
-        }
+        Outcome::Ok
+        | Outcome::AgentError
+        | Outcome::Served
+        | Outcome::Delivered
+        | Outcome::DownstreamGone
+        | Outcome::StreamBroken => (Reason::UpstreamClosed, "The agent's stream broke off"),
     };
     Status {
         code: code(reason),

@@ -235,14 +235,14 @@ impl Reject {
 
 pub fn status(reason: Reason) -> StatusCode {
     match reason {
-        Reason::BadHead | Reason::BodyMalformed => StatusCode::BAD_REQUEST,
+        Reason::BadHead | Reason::BodyMalformed | Reason::PushUnreadable => StatusCode::BAD_REQUEST,
         Reason::TargetTooLong => StatusCode::URI_TOO_LONG,
         Reason::HeaderTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         Reason::HeaderTimeout | Reason::BodyTimeout | Reason::DeadlineExceeded => StatusCode::REQUEST_TIMEOUT,
         Reason::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Reason::NoRoute => StatusCode::NOT_FOUND,
+        Reason::NoRoute | Reason::PushUnknown => StatusCode::NOT_FOUND,
         Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Reason::Forbidden => StatusCode::FORBIDDEN,
+        Reason::Forbidden | Reason::PushForeign => StatusCode::FORBIDDEN,
         Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Reason::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Reason::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -262,8 +262,10 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
-        | Reason::UpstreamBusy => StatusCode::SERVICE_UNAVAILABLE,
-        Reason::UpstreamConnect
+        | Reason::UpstreamBusy
+        | Reason::PushBusy => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::PushFailed
+        | Reason::UpstreamConnect
         | Reason::UpstreamClosed
         | Reason::UpstreamBadAnswer
         | Reason::UpstreamAnswerTooLarge
@@ -311,7 +313,12 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::DeadlineExceeded
         | Reason::UpstreamClosed
         | Reason::UpstreamAnswerTooLarge
-        | Reason::UpstreamRefused => -31000 - i64::from(status(reason).as_u16()),
+        | Reason::UpstreamRefused
+        | Reason::PushUnknown
+        | Reason::PushForeign
+        | Reason::PushUnreadable
+        | Reason::PushBusy
+        | Reason::PushFailed => -31000 - i64::from(status(reason).as_u16()),
     }
 }
 
@@ -352,6 +359,11 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::OwnersDiffer => "The task and the context do not belong together",
         Reason::UnsupportedOperation => "This operation is not supported",
         Reason::PushNotSupported => "Push Notification is not supported",
+        Reason::PushUnknown => "No webhook is known at this address",
+        Reason::PushForeign => "The notification is not about a task of this webhook",
+        Reason::PushUnreadable => "The body is no notification of A2A",
+        Reason::PushBusy => "Too many notifications of the agent are under way",
+        Reason::PushFailed => "The webhook did not take the notification",
         Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
         Reason::AgentNotReady => "The agent is not available at the moment",
         Reason::OwnerUnavailable => "The agent that holds this task is not available at the moment",
@@ -371,7 +383,7 @@ pub fn text(reason: Reason) -> &'static str {
 /// Seconds after which another try may go better.
 pub fn retry_after(reason: Reason) -> Option<u32> {
     match reason {
-        Reason::RateLimited | Reason::UpstreamBusy => Some(1),
+        Reason::RateLimited | Reason::UpstreamBusy | Reason::PushBusy => Some(1),
         Reason::AuthenticationUnavailable
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
@@ -407,6 +419,10 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::UpstreamBadAnswer
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused
+        | Reason::PushUnknown
+        | Reason::PushForeign
+        | Reason::PushUnreadable
+        | Reason::PushFailed
         | Reason::Internal => None,
     }
 }
@@ -545,6 +561,7 @@ impl From<translate::Error> for Reject {
             }
             translate::Error::Unsupported => Self::new(Reason::UnsupportedOperation),
             translate::Error::Push => Self::new(Reason::PushNotSupported),
+            translate::Error::Webhook(cause) => Self::new(Reason::InvalidParams).because(cause),
         }
     }
 }

@@ -215,7 +215,8 @@ fn other_outcomes() -> Vec<Outcome> {
     while let Some(next) = match outcomes.last() {
         Some(Outcome::Ok) => Some(Outcome::AgentError),
         Some(Outcome::AgentError) => Some(Outcome::Served),
-        Some(Outcome::Served) => Some(Outcome::DownstreamGone),
+        Some(Outcome::Served) => Some(Outcome::Delivered),
+        Some(Outcome::Delivered) => Some(Outcome::DownstreamGone),
         Some(Outcome::DownstreamGone) => Some(Outcome::StreamBroken),
         Some(Outcome::StreamBroken) => Some(Outcome::Drained),
         Some(Outcome::Drained) => Some(Outcome::Revoked),

@@ -31,6 +31,8 @@ pub enum Error {
     Unsupported,
     /// A webhook would get notifications in the other generation's form.
     Push,
+    /// A webhook that nobody may be sent to. Says why.
+    Webhook(&'static str),
 }
 
 impl From<serde_json::Error> for Error {

@@ -8,6 +8,7 @@
 //! Knows nothing of ownership: what a body reveals is read from the agent's own bytes (`jsonrpc::read_answer`).
 
 mod error;
+mod push;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub use self::push::{Notification, Told, Webhooks, notification};
 pub use super::model::Error;
 
 use super::http_json;
@@ -88,13 +90,17 @@ struct AnswerBody<'a> {
 }
 
 impl Pair {
-    /// The body that the agent gets for a call.
-    pub fn request(&self, call: &Call, original: Original<'_>) -> Result<Vec<u8>, Error> {
+    /// The body that the agent gets for a call. Without somebody who stands in for `webhooks`, none is set at an agent of
+    /// another generation: it would call them in its own.
+    pub fn request(
+        &self,
+        call: &Call,
+        original: Original<'_>,
+        webhooks: Option<&dyn Webhooks>,
+    ) -> Result<Vec<u8>, Error> {
         let mut request = self.read(call, original)?;
         if self.caller.generation != self.agent.generation {
-            if has_webhook(&request) {
-                return Err(Error::Push);
-            }
+            self.register(&mut request, webhooks)?;
             *request.tenant_mut() = self.tenant.as_deref().map(Text::from).unwrap_or_default();
         }
         self.write_request(call, request, 256 + original.body.len())
@@ -119,8 +125,18 @@ impl Pair {
 
     /// What the caller gets for what the agent answered. `judged` are the ids that its owner was looked up by: an answer that
     /// is about others to the readers of this module is none.
-    pub fn answer(&self, operation: Operation, id: &RpcId, body: &[u8], judged: &[Revealed]) -> Result<Answer, Error> {
-        let read = self.read_judged(operation, body, judged)?;
+    pub fn answer(
+        &self,
+        operation: Operation,
+        id: &RpcId,
+        body: &[u8],
+        judged: &[Revealed],
+        webhooks: Option<&dyn Webhooks>,
+    ) -> Result<Answer, Error> {
+        let mut read = self.read_judged(operation, body, judged)?;
+        if let (Ok(response), Some(webhooks)) = (&mut read, webhooks) {
+            Self::show(response, webhooks);
+        }
         let mut body = Vec::with_capacity(64 + body.len() + body.len() / 4);
         let standing = self.write(operation, id, read, &mut body)?;
         Ok(Answer { standing, body })
@@ -345,23 +361,6 @@ fn task_of<'a>(event: &model::Event<'a>) -> Option<model::Task<'a>> {
         status,
         ..model::Task::default()
     })
-}
-
-/// The agent would call it in its own generation.
-fn has_webhook(request: &Request<'_>) -> bool {
-    match request {
-        Request::PushCreate(_) => true,
-        Request::Send(request) | Request::Stream(request) => (request.configuration.as_ref())
-            .is_some_and(|configuration| configuration.task_push_notification_config.is_some()),
-        Request::Get(_)
-        | Request::List(_)
-        | Request::Cancel(_)
-        | Request::Subscribe(_)
-        | Request::PushGet(_)
-        | Request::PushList(_)
-        | Request::PushDelete(_)
-        | Request::ExtendedCard { .. } => false,
-    }
 }
 
 fn open(out: &mut Vec<u8>, id: &RpcId) {

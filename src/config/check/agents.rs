@@ -9,7 +9,7 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use super::{Check, DAY, MILLISECOND, policy, security, upstream, url};
+use super::{Check, DAY, MILLISECOND, policy, push, security, upstream, url};
 use crate::a2a::card::is_forbidden_override;
 
 #[derive(Default)]
@@ -17,6 +17,8 @@ struct Taken {
     names: Unique,
     paths: Unique,
     hosts: Unique,
+    /// In the order of the agents.
+    routes: Vec<Option<AgentRoute>>,
 }
 
 pub fn agents(check: &mut Check<'_>, raw: &Raw) -> Option<Vec<Agent>> {
@@ -38,6 +40,7 @@ pub fn agents(check: &mut Check<'_>, raw: &Raw) -> Option<Vec<Agent>> {
         }
     }
     hosts_hide_nothing(check, raw);
+    push::paths_do_not_meet(check, raw, &taken.routes);
     complete.then_some(agents)
 }
 
@@ -66,6 +69,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         taken.names.claim(check, &name_key, text);
     }
     let route = route(check, key, one, taken);
+    taken.routes.push(route.clone());
     let upstream = one
         .upstream
         .as_ref()
@@ -86,6 +90,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         Some(size) => check.size(&join(key, "body_bytes"), size, Size(1), MOST_BODY),
         None => raw.limits.body_bytes.0,
     };
+    let push_url = push::base(check, &join(key, "push.url"), one.push.url.as_ref());
     Some(Agent {
         name: name?,
         route: route?,
@@ -96,6 +101,10 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         policy,
         forward_credentials: one.forward_credentials,
         translate: one.translate.unwrap_or(true),
+        push_url: match push_url {
+            Some(url) => Some(url?),
+            None => None,
+        },
         body_bytes,
     })
 }

@@ -93,7 +93,7 @@ fn collide(one: SocketAddr, other: SocketAddr) -> bool {
         && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
 }
 
-fn network(check: &mut Check<'_>, key: &str, text: &str) -> Option<IpNet> {
+pub fn network(check: &mut Check<'_>, key: &str, text: &str) -> Option<IpNet> {
     let network = text
         .parse::<IpNet>()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));

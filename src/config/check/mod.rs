@@ -12,6 +12,7 @@ mod listeners;
 mod names;
 mod pages;
 mod policy;
+mod push;
 mod redis;
 mod schemes;
 mod security;
@@ -89,6 +90,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let listeners = listeners::listeners(check, &raw.listeners, admin.as_ref());
     let state = state(check, &raw.state);
     let page_tokens = pages::page_tokens(check, &raw.page_tokens);
+    let push = push::push(check, &raw.push);
     let limits = limits::limits(check, &raw.limits);
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
     let agents = agents::agents(check, raw);
@@ -107,6 +109,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         admin,
         state: state?,
         page_tokens: page_tokens?,
+        push: push?,
         limits,
         security_schemes: security_schemes?,
         agents: agents?,

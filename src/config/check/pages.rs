@@ -1,10 +1,10 @@
-//! Page tokens: keys that cannot be guessed.
+//! Page tokens, and the keys of whatever is sealed: keys that cannot be guessed.
 
 use std::time::Duration;
 
 use super::super::model::PageTokens;
-use super::super::raw::RawPageTokens;
-use super::super::{join, place};
+use super::super::raw::{List, RawPageTokenKey, RawPageTokens};
+use super::super::{Secret, join, place};
 use super::upstream::secret;
 use super::{Check, DAY, SECOND};
 
@@ -13,10 +13,17 @@ const LEAST_KEY: usize = 32;
 const MOST_LIFETIME: Duration = Duration::from_secs(30 * DAY.as_secs());
 
 pub fn page_tokens(check: &mut Check<'_>, raw: &RawPageTokens) -> Option<PageTokens> {
+    let keys = keys(check, "page_tokens.keys", &raw.keys);
+    let lifetime = check.time("page_tokens.lifetime", raw.lifetime, SECOND, MOST_LIFETIME);
+    Some(PageTokens { keys: keys?, lifetime })
+}
+
+/// The keys at `key`.
+pub fn keys(check: &mut Check<'_>, key: &str, raw: &List<RawPageTokenKey>) -> Option<Vec<Secret<String>>> {
     let mut keys = Vec::new();
     let mut complete = true;
-    for (index, raw) in raw.keys.items() {
-        let key = place("page_tokens.keys", index);
+    for (index, raw) in raw.items() {
+        let key = place(key, index);
         let read = secret(check, &key, "value", raw.value.as_ref(), raw.value_file.as_ref());
         let Some(read) = read else {
             complete = false;
@@ -30,6 +37,5 @@ pub fn page_tokens(check: &mut Check<'_>, raw: &RawPageTokens) -> Option<PageTok
         }
         keys.push(read);
     }
-    let lifetime = check.time("page_tokens.lifetime", raw.lifetime, SECOND, MOST_LIFETIME);
-    complete.then_some(PageTokens { keys, lifetime })
+    complete.then_some(keys)
 }

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::super::units::{Percent, Rate, SecretText, Size, Time, Wait};
-use super::{List, RawEjection, RawHealth, RawQueue, RawSecurity};
+use super::{List, RawAgentPush, RawEjection, RawHealth, RawQueue, RawSecurity};
 use crate::a2a::Operation;
 
 /// One agent: where callers find it, and where it is.
@@ -36,6 +36,8 @@ pub struct RawAgent {
     /// Serves callers of the A2A generations and bindings that the agent does not speak too, by translating their calls. On by
     /// default: a caller can hardly choose what its library speaks, and what cannot be carried is refused or documented.
     pub translate: Option<bool>,
+    /// Webhooks of this agent's callers.
+    pub push: RawAgentPush,
     /// Largest request body for this agent; `limits.body_bytes` by default. Raise it for agents that take files inline.
     pub body_bytes: Option<Size>,
 }

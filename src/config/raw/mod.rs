@@ -6,6 +6,7 @@
 
 mod agents;
 mod collections;
+mod push;
 mod redis;
 mod security;
 mod watch;
@@ -17,6 +18,7 @@ use super::units::{SecretText, Size, Time};
 
 pub use agents::*;
 pub use collections::{List, Names};
+pub use push::*;
 pub use redis::*;
 pub use security::*;
 pub use watch::*;
@@ -38,6 +40,9 @@ pub struct Raw {
     pub state: RawState,
     /// The tokens of lists of tasks that the gateway gathers from several endpoints.
     pub page_tokens: RawPageTokens,
+    /// Webhooks of callers whose A2A generation the agent does not speak. The agent is given an address of the gateway, which
+    /// sends what comes there on to the caller's webhook, in the caller's generation. Off without `keys`.
+    pub push: RawPush,
     /// Bounds on what callers can make the gateway hold or wait for.
     pub limits: RawLimits,
     /// How each security scheme that cards name is verified, by the name that cards use.
@@ -68,6 +73,7 @@ impl Default for Raw {
             admin: RawAdmin::default(),
             state: RawState::default(),
             page_tokens: RawPageTokens::default(),
+            push: RawPush::default(),
             limits: RawLimits::default(),
             security_schemes: Names::default(),
             security: None,
@@ -252,7 +258,7 @@ impl Default for RawPageTokens {
     }
 }
 
-/// One key of page tokens.
+/// One key that seals what others carry.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "PageTokenKey")]

@@ -12,6 +12,7 @@ mod list_tokens;
 mod ownership;
 mod pieces;
 mod probe;
+mod push;
 mod relay;
 mod shared;
 mod transfer;

@@ -276,8 +276,8 @@ proptest! {
         for body in &all {
             for caller in Generation::ALL {
                 for operation in Operation::ALL {
-                    let _read = pair(caller).request(&call(caller, operation), written(body));
-                    let _read = pair(caller).answer(operation, &id, body, &[]);
+                    let _read = pair(caller).request(&call(caller, operation), written(body), None);
+                    let _read = pair(caller).answer(operation, &id, body, &[], None);
                 }
                 let _read = pair(caller).task_event(&id, body, &[]);
             }

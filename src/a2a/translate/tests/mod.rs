@@ -1,6 +1,7 @@
 //! Calls, answers, events and errors between 0.3 and 1.0, member by member.
 
 pub(in crate::a2a) mod generated;
+mod push;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -49,7 +50,7 @@ fn call(generation: Generation, operation: Operation) -> Call {
 fn params(caller: Generation, operation: Operation, params: &Value) -> Result<Value, Error> {
     let method = jsonrpc::method_name(caller, operation).unwrap();
     let body = json!({ "jsonrpc": "2.0", "id": "r-1", "method": method, "params": params }).to_string();
-    let out = pair(caller).request(&call(caller, operation), written(body.as_bytes()))?;
+    let out = pair(caller).request(&call(caller, operation), written(body.as_bytes()), None)?;
     let out: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(out["jsonrpc"], "2.0");
     assert_eq!(out["id"], "r-1");
@@ -71,7 +72,7 @@ fn judged(caller: Generation, operation: Operation, body: &str) -> Vec<Revealed>
 fn result(caller: Generation, operation: Operation, result: &Value) -> Result<Value, Error> {
     let body = json!({ "result": result, "id": "r-1", "jsonrpc": "2.0" }).to_string();
     let id = RpcId(Bytes::from_static(b"\"r-1\""));
-    let out = pair(caller).answer(operation, &id, body.as_bytes(), &judged(caller, operation, &body))?;
+    let out = pair(caller).answer(operation, &id, body.as_bytes(), &judged(caller, operation, &body), None)?;
     assert_eq!(out.standing, Standing::Unsaid);
     let out: Value = serde_json::from_slice(&out.body).unwrap();
     assert_eq!(out["id"], "r-1");
@@ -381,12 +382,12 @@ fn push_configurations_come_both_ways() {
     }
     // Some agents leave the result out.
     let id = RpcId(Bytes::from_static(b"1"));
-    let deleted = pair(V1_0).answer(Operation::PushDelete, &id, br#"{"jsonrpc":"2.0","id":1}"#, &[]);
+    let deleted = pair(V1_0).answer(Operation::PushDelete, &id, br#"{"jsonrpc":"2.0","id":1}"#, &[], None);
     assert_eq!(deleted.unwrap().body, br#"{"jsonrpc":"2.0","id":1,"result":null}"#);
 }
 
 #[test]
-fn webhooks_are_refused_wherever_they_stand() {
+fn webhooks_that_nobody_relays_are_refused_wherever_they_stand() {
     let config = json!({"url": "https://hook.example"});
     let old = json!({"taskId": "t1", "pushNotificationConfig": config});
     assert_eq!(params(V0_3, Operation::PushCreate, &old), Err(Error::Push));
@@ -405,7 +406,7 @@ fn webhooks_are_refused_wherever_they_stand() {
 #[test]
 fn what_the_other_generation_lacks_is_unsupported() {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} }).to_string();
-    let refused = pair(V1_0).request(&call(V1_0, Operation::List), written(list.as_bytes()));
+    let refused = pair(V1_0).request(&call(V1_0, Operation::List), written(list.as_bytes()), None);
     assert_eq!(refused, Err(Error::Unsupported));
 }
 
@@ -417,7 +418,7 @@ fn the_agents_tenant_is_told() {
     };
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t1"} }).to_string();
     let out = pair
-        .request(&call(V0_3, Operation::Get), written(body.as_bytes()))
+        .request(&call(V0_3, Operation::Get), written(body.as_bytes()), None)
         .unwrap();
     let out: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(out["params"], json!({"tenant": "north", "id": "t1"}));
@@ -428,7 +429,9 @@ fn errors_keep_their_code_and_text() {
     let answer = |caller, error: &Value| -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "error": error }).to_string();
         let id = RpcId(Bytes::from_static(b"1"));
-        let out = pair(caller).answer(Operation::Get, &id, body.as_bytes(), &[]).unwrap();
+        let out = pair(caller)
+            .answer(Operation::Get, &id, body.as_bytes(), &[], None)
+            .unwrap();
         let out: Value = serde_json::from_slice(&out.body).unwrap();
         assert!(out.get("result").is_none());
         out["error"].clone()
@@ -628,7 +631,7 @@ fn an_answer_about_other_ids_than_were_judged_is_none() {
         let body = body.as_bytes();
         let pair = pair(V1_0);
         assert_eq!(
-            pair.answer(Operation::Get, &id, body, judged).is_ok(),
+            pair.answer(Operation::Get, &id, body, judged, None).is_ok(),
             expected,
             "{judged:?}"
         );

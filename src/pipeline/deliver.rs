@@ -1,0 +1,288 @@
+//! A notification on its way from an agent to the webhook of a caller of another generation.
+//!
+//! What is sealed in the address is the credential: nothing is read before it was opened. The task must be the one of the
+//! webhook, and its owner's; what the notification tells of it is learned before it goes on. Where the webhook wants the whole
+//! task and the agent told less, the agent is asked for it: that get is all that a notification permits. The agent is
+//! answered with success only after the webhook took it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, header, request};
+use hyper::body::Incoming;
+
+use super::send::{Way, place};
+use super::translate::ask;
+use super::{Agent, Enforced, Pipeline};
+use crate::a2a::translate::{self, Notification, Pair, Told};
+use crate::a2a::{Binding, Dialect, Generation, Revealed, TaskId};
+use crate::affinity::{Inquiry, Knowledge};
+use crate::authorize::{self, Permit};
+use crate::gather::probe::Asker;
+use crate::http::{body, hygiene};
+use crate::observe::{Outcome, Reason};
+use crate::owners::Named;
+use crate::parse;
+use crate::push::Ticket;
+use crate::respond::body::Held;
+use crate::respond::learn::{self, Learner};
+use crate::respond::{Body, Reject, answer};
+use crate::route::RouteMatch;
+use crate::upstream::Outgoing;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What became of a notification of which there was nothing to tell.
+const UNTOLD: &str = "untold";
+
+impl Pipeline {
+    /// The answer to the agent.
+    pub(super) async fn deliver(
+        &self,
+        route: RouteMatch,
+        sealed: &str,
+        client: IpAddr,
+        parts: &request::Parts,
+        body: Incoming,
+        mut held: Held,
+    ) -> Result<Response<Body>, (Reject, Held)> {
+        let agent = match self.agent(route) {
+            Ok(agent) => agent,
+            Err(reject) => return Err((reject, held)),
+        };
+        let delivered = self.relay(agent, route, sealed, client, parts, body, &mut held).await;
+        match delivered {
+            Ok(result) => {
+                agent.metrics.pushed(result);
+                held.record.status = 200;
+                let request_id = held.record.id.header();
+                let mut response = Response::new(Body::whole(Bytes::new(), Outcome::Delivered, held));
+                response.headers_mut().insert(hygiene::X_REQUEST_ID, request_id);
+                Ok(response)
+            }
+            Err(reject) => {
+                agent.metrics.pushed(reject.reason.as_str());
+                Err((reject, held))
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a request is made of, once")]
+    async fn relay(
+        &self,
+        agent: &Arc<Agent>,
+        route: RouteMatch,
+        sealed: &str,
+        client: IpAddr,
+        parts: &request::Parts,
+        body: Incoming,
+        held: &mut Held,
+    ) -> Result<&'static str, Reject> {
+        let relay = agent.relay.as_ref().ok_or_else(|| Reject::new(Reason::NoRoute))?;
+        let ticket = relay
+            .open(sealed, self.observer.clock.unix_seconds())
+            .inspect_err(|unknown| held.record.detail = Some(unknown.as_str()))
+            .map_err(|_| Reject::new(Reason::PushUnknown))?;
+        held.record.principal = Some(ticket.registrant.clone());
+        if !relay.admit() {
+            return Err(Reject::new(Reason::RateLimited));
+        }
+        let _place = relay.enter().ok_or_else(|| Reject::new(Reason::PushBusy))?;
+        let enforced = agent.in_service()?;
+        if !parse::is_a2a_json(parts) {
+            return Err(Reject::new(Reason::UnsupportedMediaType));
+        }
+        let bounds = body::Bounds {
+            bytes: relay.body_bytes(),
+            idle: Some(self.body_idle),
+            whole: Some(self.body_whole),
+        };
+        let read = body::read_whole(body, bounds).await;
+        let bytes = read.map_err(|error| Reject::from(&parse::Error::Body(error)))?;
+        held.record.bytes_in = bytes.len() as u64;
+        let Notification { revealed, told } = translate::notification(&bytes, ticket.generation, self.json)
+            .map_err(|_| Reject::new(Reason::PushUnreadable))?;
+        drop(bytes);
+        learn::note(&mut held.record, std::slice::from_ref(&revealed));
+        if ticket.task.is_some() && revealed.task != ticket.task {
+            held.record.detail = Some("another_task");
+            return Err(Reject::new(Reason::PushForeign));
+        }
+        let told = match &revealed.task {
+            None => told,
+            Some(task) => {
+                let judging = self.judge(agent, &enforced, route, &ticket, task, client, held);
+                let (pair, learner) = Box::pin(judging).await?;
+                learn(&learner, &revealed).await?;
+                match told {
+                    Told::Task => {
+                        let asking = self.ask_task(agent, &pair, &learner, held);
+                        Told::Body(Box::pin(asking).await?)
+                    }
+                    Told::Body(_) | Told::Nothing => told,
+                }
+            }
+        };
+        let Told::Body(body) = told else {
+            held.record.detail = Some(UNTOLD);
+            return Ok(UNTOLD);
+        };
+        relay.post(&ticket, body).await.map_err(|failure| {
+            held.record.detail = Some(failure.as_str());
+            answer::undelivered(&agent.metrics, &failure, failure.as_str())
+        })?;
+        Ok(Outcome::Delivered.as_str())
+    }
+
+    /// What the task that is told of may be learned with: it is its owner's, and some endpoint has it.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a notification has become by then, used once"
+    )]
+    async fn judge(
+        &self,
+        agent: &Arc<Agent>,
+        enforced: &Enforced,
+        route: RouteMatch,
+        ticket: &Ticket,
+        task: &TaskId,
+        client: IpAddr,
+        held: &mut Held,
+    ) -> Result<(Pair, Learner), Reject> {
+        let pair = enforced.pair_of(ticket.generation);
+        let generation = pair.agent.generation;
+        let notified = authorize::notified(route, &ticket.owner, task.clone(), generation);
+        let named = Named {
+            affinity: &self.affinity,
+            agent: &agent.metrics.name,
+            call: notified.call(),
+        };
+        let knowledge = match named.inquire() {
+            Inquiry::Settled => Knowledge::Whole,
+            Inquiry::Away => Knowledge::Partial,
+            Inquiry::Asking(asking) => asking.await,
+        };
+        let ownership = &enforced.ownership;
+        let mut owners = named.owners();
+        if knowledge == Knowledge::Partial {
+            owners = owners.alone(ownership, named.call)?;
+        }
+        let permit = authorize::told(notified, ownership, &owners).map_err(|_| {
+            agent.metrics.owner_conflicts.inc();
+            held.record.detail = Some(owners.why_not_found());
+            Reject::new(Reason::PushForeign)
+        })?;
+        let endpoint = match owners.endpoint(&permit, ownership)? {
+            Some(endpoint) => endpoint,
+            None => self.endpoint_of(agent, enforced, &permit, &pair, client).await?,
+        };
+        held.record.endpoint = Some(endpoint.clone());
+        let learner = Learner {
+            affinity: self.affinity.clone(),
+            metrics: agent.metrics.clone(),
+            endpoint,
+            permit,
+            ownership: ownership.clone(),
+        };
+        Ok((pair, learner))
+    }
+
+    /// Where a task is that no answer has told of yet: a notification may come before the answer to the send.
+    async fn endpoint_of(
+        &self,
+        agent: &Arc<Agent>,
+        enforced: &Enforced,
+        permit: &Permit,
+        pair: &Pair,
+        client: IpAddr,
+    ) -> Result<Arc<str>, Reject> {
+        if let [only] = agent.endpoints.all() {
+            return Ok(only.url.clone());
+        }
+        let asker = Asker { client, slot: None };
+        let outgoing = outgoing(pair, permit)?;
+        let generation = pair.agent.generation;
+        let found = self.find(agent, permit, generation, &enforced.ownership, asker, &outgoing);
+        match found.await {
+            Ok(Way::Owned(endpoint)) => Ok(endpoint),
+            Ok(Way::Free | Way::Reserved(_)) => Err(Reject::new(Reason::UpstreamBusy)),
+            // None of the agent's endpoints knows the task that one of them told of.
+            Err(reject) if reject.reason == Reason::TaskNotFound => Err(Reject::new(Reason::PushForeign)),
+            Err(reject) => Err(reject),
+        }
+    }
+
+    /// The notification of the task as the agent tells it by now.
+    async fn ask_task(
+        &self,
+        agent: &Arc<Agent>,
+        pair: &Pair,
+        learner: &Learner,
+        held: &mut Held,
+    ) -> Result<Bytes, Reject> {
+        let permit = &learner.permit;
+        let outgoing = outgoing(pair, permit)?;
+        let endpoint = agent.endpoints.owner(&learner.endpoint)?;
+        let selected = match endpoint.enter() {
+            Some(selected) => selected,
+            None => place(agent, endpoint).await?,
+        };
+        let bytes = ask(agent, permit, &selected, outgoing).await?;
+        let bad = || Reject::new(Reason::UpstreamBadAnswer);
+        let read = answer::check(&bytes, pair.agent.generation, permit.call(), self.json).map_err(Reject::new)?;
+        let asked = matches!(read.revealed.as_slice(), [one] if one.task == permit.call().task);
+        if read.error.is_some() || read.is_strange || !asked {
+            held.record.detail = Some("task_not_told");
+            return Err(bad());
+        }
+        if let [revealed] = read.revealed.as_slice() {
+            learn(learner, revealed).await?;
+        }
+        pair.task_notification(&bytes, &read.revealed).map_err(|_| bad())
+    }
+}
+
+impl Enforced {
+    /// Between the generation of a webhook and what the agent speaks.
+    fn pair_of(&self, webhook: Generation) -> Pair {
+        let caller = Dialect {
+            generation: webhook,
+            binding: Binding::JsonRpc,
+        };
+        // The agent may have learned the other generation since.
+        self.pair(caller).unwrap_or(Pair {
+            caller,
+            agent: caller,
+            tenant: self
+                .spoken
+                .iter()
+                .find(|spoken| spoken.generation == webhook)
+                .and_then(|spoken| spoken.tenant.clone()),
+        })
+    }
+}
+
+/// The gateway's own question: nothing of it comes from the notification but the task.
+fn outgoing(pair: &Pair, permit: &Permit) -> Result<Box<Outgoing>, Reject> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, JSON);
+    headers.insert(header::ACCEPT, JSON);
+    if pair.agent.generation == Generation::V1_0 {
+        headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0"));
+    }
+    Ok(Box::new(Outgoing {
+        headers,
+        query: None,
+        body: pair.ask_task(permit.call())?.into(),
+    }))
+}
+
+async fn learn(learner: &Learner, revealed: &Revealed) -> Result<(), Reject> {
+    let one = std::slice::from_ref(revealed);
+    let foreign = || Reject::new(Reason::PushForeign);
+    if let Some(confirming) = learner.learn(one).map_err(|_| foreign())? {
+        learner.confirmed(confirming.await, one).map_err(|_| foreign())?;
+    }
+    Ok(())
+}
