@@ -122,7 +122,7 @@ async fn fetched(
 /// What a failed fetch is to the caller, and what it says of the endpoint.
 fn judged(error: &fetch::Error) -> (Reason, Option<Fault>) {
     match error {
-        fetch::Error::Url(_) => (Reason::Internal, None),
+        fetch::Error::Url(_) | fetch::Error::Forbidden { .. } => (Reason::Internal, None),
         fetch::Error::Connect { .. } | fetch::Error::Tls { .. } => (Reason::UpstreamConnect, Some(Fault::Connect)),
         fetch::Error::Exchange { .. } | fetch::Error::Body { .. } => (Reason::UpstreamClosed, Some(Fault::Closed)),
         fetch::Error::Redirect { .. } | fetch::Error::HeaderTooLarge { .. } => {

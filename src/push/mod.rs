@@ -80,7 +80,7 @@ pub enum Failure {
     #[error("the webhook is not reached")]
     Exchange(#[source] fetch::Error),
     #[error("the webhook answered {0}")]
-    Refused(http::StatusCode),
+    Refused(u16),
     /// The rules have become stricter since it was registered.
     #[error("the webhook is not allowed: {0}")]
     Forbidden(&'static str),
@@ -154,7 +154,7 @@ impl Common {
         let status = self.fetcher.post(&webhook.url, body, may, &options).await;
         match status.map_err(Failure::Exchange)? {
             status if status.is_success() => Ok(()),
-            status => Err(Failure::Refused(status)),
+            status => Err(Failure::Refused(status.as_u16())),
         }
     }
 }

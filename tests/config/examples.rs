@@ -36,6 +36,7 @@ fn environment() -> Environment {
         "ARCHIVE_TOKEN",
         "MAIL_PASSWORD",
         "PAGE_TOKEN_KEY",
+        "PUSH_KEY",
         "REDIS_PASSWORD",
     ]
     .into_iter()

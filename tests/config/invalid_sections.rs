@@ -677,6 +677,64 @@ fn page_tokens() {
 }
 
 #[test]
+fn push() {
+    let one = |text: &str, expected: &str| section("push", text, expected);
+    one(
+        "{ keys: [ { value: 0123456789abcdef0123456789abcde } ] }",
+        "push.keys[0].value (line 5): has fewer than 32 characters; make one with `openssl rand -base64 32`",
+    );
+    one(
+        "{ keys: [ {} ] }",
+        "push.keys[0] (line 5): needs `value` or `value_file`",
+    );
+    one(
+        "{ url: gateway.internal }",
+        "push.url (line 5): must be an absolute URL with `http://` or `https://`",
+    );
+    one("{ url: \"https://a/?b\" }", "push.url (line 5): must not have a query");
+    let host = "is not a host name or a pattern of some; write e.g. `hooks.example.com` or `*.example.com`, without scheme or port";
+    one(
+        "{ hosts: [ ok.example, \"https://a.example\" ] }",
+        &format!("push.hosts[1] (line 5): {host}"),
+    );
+    one("{ hosts: [ \"\" ] }", &format!("push.hosts[0] (line 5): {host}"));
+    one(
+        "{ networks: [ 10.0.0.0/8, 10.0.0 ] }",
+        "push.networks[1] (line 5): `10.0.0` is not an IP address or network; write e.g. `10.0.0.5` or `10.0.0.0/8`",
+    );
+    for (key, value, range) in [
+        ("lifetime", "999ms", "1s to 365d"),
+        ("timeout", "0s", "1ms to 1h"),
+        ("body_bytes", "1023B", "1KiB to 1GiB"),
+        ("concurrent", "0", "1 to 100000"),
+    ] {
+        one(
+            &format!("{{ {key}: {value} }}"),
+            &format!("push.{key} (line 5): must be from {range}, found {value}"),
+        );
+    }
+    agent_key(
+        "push: { url: maps }",
+        "agents[0].push.url (line 4): must be an absolute URL with `http://` or `https://`",
+    );
+    let agent = |name: &str, path: &str| {
+        format!("{{ name: {name}, path: {path}, upstream: {{ endpoints: [ {{ url: http://a:1 }} ] }} }}")
+    };
+    let meet = |first: &str, second: &str, push: &str| {
+        let agents = format!("[ {}, {} ]", agent("a", first), agent("b", second));
+        file(&[("agents", agents.as_str()), ("push", push)])
+    };
+    let on = "{ keys: [ { value: 0123456789abcdef0123456789abcdef } ] }";
+    let cause = |at: usize, base: &str| {
+        format!(
+            "agents[{at}].path (line 4): is where notifications for the agent at `{base}` come (`push`); choose another path"
+        )
+    };
+    check(&meet("/maps", "/maps/push", on), &environment(), &cause(1, "/maps"));
+    check(&meet("/push", "/", on), &environment(), &cause(0, "/"));
+}
+
+#[test]
 fn what_several_endpoints_are_asked() {
     upstream(
         "probe: { timeout: 0s }",

@@ -172,7 +172,10 @@ fn each_loss_of_translation_names_a_test_that_exists() {
     let register = read("src/a2a/LOSSES.md");
     let tests: String = files()
         .iter()
-        .filter(|path| (path.starts_with("src/a2a/") && is_test(path)) || path.starts_with("tests/e2e/path/"))
+        .filter(|path| {
+            ((path.starts_with("src/a2a/") || path.starts_with("src/push/")) && is_test(path))
+                || path.starts_with("tests/e2e/path/")
+        })
         .map(|path| read(path))
         .collect();
     let rows = register

@@ -134,6 +134,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
         "ARCHIVE_TOKEN",
         "MAIL_PASSWORD",
         "PAGE_TOKEN_KEY",
+        "PUSH_KEY",
         "REDIS_PASSWORD",
     ] {
         program.env(name, SECRET);
