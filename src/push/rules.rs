@@ -42,7 +42,8 @@ impl Rules {
         url.parse::<http::Uri>().map_err(|_| "the webhook's URL is malformed")?;
         let (scheme, rest) = url.split_once("://").ok_or("the webhook's URL is not absolute")?;
         let secure = scheme.eq_ignore_ascii_case("https");
-        if !secure && !(self.http && scheme.eq_ignore_ascii_case("http")) {
+        let plain = self.http && scheme.eq_ignore_ascii_case("http");
+        if !(secure || plain) {
             return Err("the webhook's scheme is not allowed; use https");
         }
         if rest.contains('#') {

@@ -16,8 +16,8 @@ pub struct RawPush {
     /// Keys that seal the caller's webhook into the address that the agent is given: the first seals, all of them open. One
     /// switches this on. None by default, for two reasons: with a key that does not outlive the process, webhooks would die
     /// with it and nobody would be told; and the gateway then connects to where callers want, which is for you to decide.
-    /// Gateways behind one address share them. To change a key, put the new one before the old one, and take the old one
-    /// away after `lifetime`.
+    /// Gateways behind one address share them. To change a key, put the new one behind the old one everywhere, then before it,
+    /// then take the old one away after `lifetime`.
     pub keys: List<RawPageTokenKey>,
     /// Where agents reach the gateway: scheme, host and optional path, in the place of `public_url`, which it is by default.
     pub url: Option<String>,
