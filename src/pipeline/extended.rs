@@ -5,7 +5,7 @@
 //! rewritten and translated like every other extended card. Asked once: whoever wants it may ask again.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, header};
 
 use super::send::place;
 use super::translate::{Translating, drop_fields};
@@ -16,8 +16,8 @@ use crate::balance::{Ask, Fault};
 use crate::card;
 use crate::http::{fetch, hygiene};
 use crate::observe::{Outcome, Reason, Record};
-use crate::respond::Reject;
 use crate::respond::answered::Answered;
+use crate::respond::{Reject, answer};
 use crate::upstream::Outgoing;
 
 impl Enforced {
@@ -28,7 +28,7 @@ impl Enforced {
 }
 
 /// The answer to a call for the extended card.
-pub(super) async fn answer(
+pub(super) async fn ask(
     agent: &Agent,
     permit: &Permit,
     outgoing: Box<Outgoing>,
@@ -101,19 +101,13 @@ async fn fetched(
             let (reason, fault) = judged(&error);
             failed(reason, fault)
         })?;
-        match got.status {
-            StatusCode::OK => {
-                endpoint.succeeded();
-                return Ok(got.body);
-            }
-            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-                return Err(failed(Reason::UpstreamRefused, None));
-            }
-            status => {
-                let fault = status.is_server_error().then_some(Fault::Answer);
-                return Err(failed(Reason::UpstreamBadAnswer, fault));
-            }
+        let is_there = answer::is_there(got.status).map_err(|reason| {
+            let fault = got.status.is_server_error().then_some(Fault::Answer);
+            failed(reason, fault)
+        })?;
+        if is_there {
+            endpoint.succeeded();
+            return Ok(got.body);
         }
     }
     Err(Reject::new(Reason::ExtendedCardNotConfigured))

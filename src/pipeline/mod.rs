@@ -337,7 +337,7 @@ impl Pipeline {
         let translating =
             Translating::begin(&enforced, &call, &addressed, parts, &mut outgoing, desk).map_err(in_form)?;
         if enforced.fetches(call.operation) {
-            let answered = extended::answer(agent, &permit, outgoing, translating, &mut held.record);
+            let answered = extended::ask(agent, &permit, outgoing, translating, &mut held.record);
             return Box::pin(answered).await.map_err(in_form);
         }
         let ownership = &enforced.ownership;

@@ -32,6 +32,18 @@ pub fn check_head(parts: &response::Parts) -> Result<(), Reason> {
     }
 }
 
+/// Whether a card that was asked for with a GET is there; or why the answer says nothing of that.
+pub fn is_there(status: StatusCode) -> Result<bool, Reason> {
+    match status {
+        StatusCode::OK => Ok(true),
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => Ok(false),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            Err(Reason::UpstreamRefused)
+        }
+        _ => Err(Reason::UpstreamBadAnswer),
+    }
+}
+
 /// What the head of an answer says of the endpoint that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
