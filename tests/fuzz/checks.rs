@@ -266,11 +266,12 @@ fn exchange(pieces: &[&[u8]]) -> Option<(u16, Vec<u8>, bool)> {
     let (parts, mut body) = answered.ok()?;
     let mut data = Vec::new();
     let clean = loop {
-        match body.poll_data(&mut cx) {
+        let polled = body.poll_data(&mut cx);
+        assert!(polled.is_ready(), "nothing is waited for");
+        match polled {
             Poll::Ready(Some(Ok(piece))) => data.extend_from_slice(&piece),
-            Poll::Ready(Some(Err(_))) => break false,
+            Poll::Ready(Some(Err(_))) | Poll::Pending => break false,
             Poll::Ready(None) => break true,
-            Poll::Pending => panic!("nothing is waited for"),
         }
     };
     assert_eq!(clean, body.has_ended());
