@@ -235,8 +235,8 @@ impl<'a> From<model::Configuration<'a>> for Configuration<'a> {
             accepted_output_modes: configuration.accepted_output_modes,
             history_length: configuration.history_length,
             push_notification_config: configuration.task_push_notification_config.map(Into::into),
-            // Unset blocks in both generations.
-            blocking: configuration.return_immediately.then_some(false),
+            // Said in either case: to some agents a configuration that says nothing does not block.
+            blocking: Some(!configuration.return_immediately),
         }
     }
 }

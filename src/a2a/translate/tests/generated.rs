@@ -238,8 +238,8 @@ fn send() -> impl Strategy<Value = Both> {
                 Some(modes).filter(|it| !it.is_empty()),
             );
             put(&mut inner, "historyLength", history);
+            inner.0["blocking"] = json!(!returns);
             if returns {
-                inner.0["blocking"] = json!(false);
                 inner.1["returnImmediately"] = json!(true);
             }
             both.0["configuration"] = inner.0;
