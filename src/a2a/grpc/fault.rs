@@ -1,7 +1,8 @@
 //! Errors of the protocol as gRPC tells them (A2A 0.3 §8, 1.0 §5.4, §10.6).
 //!
-//! 1.0 tells them apart by an ErrorInfo in the details of the status; 0.3 has no details, and its servers begin the message
-//! with the name of the error's class. A status that says neither is what it is by its code, if that leaves no doubt.
+//! 1.0 tells them apart by an ErrorInfo in the details of the status. 0.3 says nothing of it: its SDKs go by the name of the
+//! class that the message begins with, by the code, or by the ErrorInfo as in 1.0, so all three are told. A status that names
+//! neither class nor reason is what it is by its code, if that leaves no doubt.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ const UNKNOWN: u32 = 2;
 /// An error, by the code of JSON-RPC.
 struct Row {
     code: i64,
-    /// The class of 0.3, and the code that its servers give it.
+    /// The class of 0.3, and the code that its servers give it. They differ; where one of its clients goes by the code, it is that.
     class: &'static str,
     old_status: u32,
     status: u32,
@@ -37,12 +38,12 @@ struct Row {
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     row(code::TASK_NOT_FOUND, "TaskNotFoundError", NOT_FOUND, NOT_FOUND),
-    row(code::TASK_NOT_CANCELABLE, "TaskNotCancelableError", UNIMPLEMENTED, FAILED_PRECONDITION),
+    row(code::TASK_NOT_CANCELABLE, "TaskNotCancelableError", FAILED_PRECONDITION, FAILED_PRECONDITION),
     row(code::PUSH_NOTIFICATION_NOT_SUPPORTED, "PushNotificationNotSupportedError", UNIMPLEMENTED, FAILED_PRECONDITION),
     row(code::UNSUPPORTED_OPERATION, "UnsupportedOperationError", UNIMPLEMENTED, FAILED_PRECONDITION),
     row(code::CONTENT_TYPE_NOT_SUPPORTED, "ContentTypeNotSupportedError", UNIMPLEMENTED, INVALID_ARGUMENT),
     row(code::INVALID_AGENT_RESPONSE, "InvalidAgentResponseError", INTERNAL, INTERNAL),
-    row(code::EXTENDED_AGENT_CARD_NOT_CONFIGURED, "AuthenticatedExtendedCardNotConfiguredError", UNIMPLEMENTED, FAILED_PRECONDITION),
+    row(code::EXTENDED_AGENT_CARD_NOT_CONFIGURED, "AuthenticatedExtendedCardNotConfiguredError", FAILED_PRECONDITION, FAILED_PRECONDITION),
     // Not in 0.3, but told as its others are.
     row(code::EXTENSION_SUPPORT_REQUIRED, "ExtensionSupportRequiredError", FAILED_PRECONDITION, FAILED_PRECONDITION),
     row(code::VERSION_NOT_SUPPORTED, "VersionNotSupportedError", FAILED_PRECONDITION, FAILED_PRECONDITION),
@@ -160,6 +161,7 @@ pub fn read_fault(status: &Status) -> Fault<'static> {
     let by_class = status.message.split_once(": ");
     let by_class = by_class.and_then(|(class, rest)| Some((ROWS.iter().find(|row| row.class == class)?, rest)));
     let (code, message) = match (by_reason, by_class) {
+        (Some(code), Some((row, rest))) if row.code == code => (code, rest),
         (Some(code), _) => (code, &*status.message),
         (None, Some((row, rest))) => (row.code, rest),
         (None, None) => (by_status(status.code), &*status.message),
@@ -173,34 +175,21 @@ pub fn read_fault(status: &Status) -> Fault<'static> {
     }
 }
 
-/// An error in the form of a generation. Details that are not known, or that 0.3 has no place for, are left out.
+/// An error in the form of a generation. Details that are not known are left out.
 pub fn write_fault(generation: Generation, fault: &Fault<'_>) -> Status {
     let row = ROWS.iter().find(|row| row.code == fault.code);
-    let message = fault.message.as_str();
-    match generation {
-        Generation::V0_3 => Status {
-            code: row.map_or(UNKNOWN, |row| row.old_status),
-            message: row.map_or_else(|| message.to_owned(), |row| format!("{}: {message}", row.class)),
-            details: None,
-        },
-        Generation::V1_0 => {
-            let code = row.map_or(UNKNOWN, |row| row.status);
-            let details = write_details(fault);
-            let details = (!details.is_empty()).then(|| {
-                let status = RpcStatus {
-                    code,
-                    message: message.to_owned(),
-                    details,
-                };
-                Bytes::from(status.encode_to_vec())
-            });
-            Status {
-                code,
-                message: message.to_owned(),
-                details,
-            }
-        }
-    }
+    let text = fault.message.as_str();
+    let (code, message) = match (row, generation) {
+        (None, _) => (UNKNOWN, text.to_owned()),
+        (Some(row), Generation::V0_3) => (row.old_status, format!("{}: {text}", row.class)),
+        (Some(row), Generation::V1_0) => (row.status, text.to_owned()),
+    };
+    let details = write_details(fault);
+    let details = (!details.is_empty()).then(|| {
+        let message = message.clone();
+        Bytes::from(RpcStatus { code, message, details }.encode_to_vec())
+    });
+    Status { code, message, details }
 }
 
 /// An error that is none of A2A: the gateway's own, with its reason, and how many seconds to wait.

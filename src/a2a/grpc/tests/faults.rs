@@ -32,12 +32,12 @@ fn info(reason: &str) -> Value {
 /// The codes of all errors, with their status in 0.3 and in 1.0.1.
 const CODES: [(i64, u32, u32); 14] = [
     (code::TASK_NOT_FOUND, 5, 5),
-    (code::TASK_NOT_CANCELABLE, 12, 9),
+    (code::TASK_NOT_CANCELABLE, 9, 9),
     (code::PUSH_NOTIFICATION_NOT_SUPPORTED, 12, 9),
     (code::UNSUPPORTED_OPERATION, 12, 9),
     (code::CONTENT_TYPE_NOT_SUPPORTED, 12, 3),
     (code::INVALID_AGENT_RESPONSE, 13, 13),
-    (code::EXTENDED_AGENT_CARD_NOT_CONFIGURED, 12, 9),
+    (code::EXTENDED_AGENT_CARD_NOT_CONFIGURED, 9, 9),
     (code::EXTENSION_SUPPORT_REQUIRED, 9, 9),
     (code::VERSION_NOT_SUPPORTED, 9, 9),
     (code::PARSE_ERROR, 3, 3),
@@ -49,21 +49,39 @@ const CODES: [(i64, u32, u32); 14] = [
 
 #[test]
 fn errors_are_told_by_their_class_in_0_3() {
-    let written = write_fault(
-        V0_3,
-        &fault(
-            code::TASK_NOT_FOUND,
-            "no: such task",
-            Some(&json!([info("TASK_NOT_FOUND")])),
-        ),
-    );
-    assert_eq!(written, status(5, "TaskNotFoundError: no: such task"));
     for (code, old, _) in CODES {
-        let written = write_fault(V0_3, &fault(code, "x", None));
-        assert_eq!((written.code, &written.details), (old, &None), "{code}");
-        assert_eq!(read_fault(&written), fault(code, "x", None));
+        let written = write_fault(V0_3, &fault(code, "no: such task", None));
+        assert_eq!(written.code, old, "{code}");
+        let (class, text) = written.message.split_once(": ").unwrap();
+        assert!(class.ends_with("Error"), "{class}");
+        assert_eq!(text, "no: such task", "{code}");
+        // Servers of 0.3 have no details.
+        let told = status(written.code, &written.message);
+        assert_eq!(read_fault(&told), fault(code, "no: such task", None));
     }
+    let written = write_fault(V0_3, &fault(code::TASK_NOT_FOUND, "x", None));
+    assert_eq!(written.message, "TaskNotFoundError: x");
     assert_eq!(write_fault(V0_3, &fault(-31401, "x", None)), status(2, "x"));
+}
+
+#[test]
+fn errors_are_told_by_their_reason_in_0_3_too() {
+    for (code, ..) in CODES {
+        let written = write_fault(V0_3, &fault(code, "x", None));
+        let reason = code::any_reason(code).unwrap();
+        assert_eq!(read_fault(&written), fault(code, "x", Some(&json!([info(reason)]))));
+    }
+    // What the reason says goes before the class, which may be somebody's text.
+    let mut written = write_fault(V0_3, &fault(code::TASK_NOT_FOUND, "x", None));
+    written.message = "InternalError: x".to_owned();
+    assert_eq!(
+        read_fault(&written),
+        fault(
+            code::TASK_NOT_FOUND,
+            "InternalError: x",
+            Some(&json!([info("TASK_NOT_FOUND")]))
+        )
+    );
 }
 
 #[test]
