@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from affinity import KINDS, Caller, Refused, Run, Task, Wrong, alone
-from suite import AGENTS, CLIENTS, Agent, Credentials, Gateway, Redis, run_client
+from suite import AGENTS, GRPC, JSON_RPC_CLIENTS, Agent, Credentials, Gateway, Redis, run_client
 
 SECONDS = 30
 # By skill, as in `affinity`: 20 tasks for each agent.
@@ -81,13 +81,16 @@ class Pair(Run):
                 raise
             raise Wrong(f'gateway {number} shows it to a stranger')
 
-    def sdk(self) -> None:
+    def sdk(self, binding: str | None = None) -> None:
         """The client of the agent's own SDK, from nothing but the cards of the two gateways."""
-        client = next(one for one in CLIENTS if one.name == self.name)
+        client = next(one for one in JSON_RPC_CLIENTS if one.name == self.name)
+        if binding:
+            client = client.over(binding)
+        first, second = (one.host_base(self.name) if binding == GRPC else one.base(self.name) for one in self.gateways)
         credentials = self.gateways[0].credentials
         extra = ['--ca', str(credentials.ca), '--bearer', credentials.token, '--stranger', credentials.stranger]
-        extra += ['--other', self.gateways[1].base(self.name)]
-        for result in run_client(client, self.gateways[0].base(self.name), extra, 'handover').values():
+        extra += ['--other', second]
+        for result in run_client(client, first, extra, 'handover').values():
             if result['ok'] is not True:
                 raise Wrong(result['detail'])
 
@@ -126,6 +129,7 @@ class Pair(Run):
         else:
             print(f'  not applicable: {self.name} list over both: A2A 0.3 has no ListTasks')
         self.once('handover with the SDK', self.sdk)
+        self.once('handover with the SDK over gRPC', lambda: self.sdk(GRPC))
 
     def apart(self) -> None:
         """Redis is away: what is known, and what is new."""
@@ -212,6 +216,7 @@ def run(binary: Path, folder: Path, kinds: tuple[str, ...] = KINDS) -> tuple[int
                 state=f'{{ store: redis, redis: {{ url: "{redis.url}" }} }}',
                 more=('page_tokens: { keys: [ { value_file: page-token-key } ] }',),
                 limits={LIMITED: f'[ {{ per: principal, rate: {RATE}/h }} ]'},
+                hosted=kinds,
             )
             for name in ('gateway-1', 'gateway-2', 'gateway-3')
         )

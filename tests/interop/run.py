@@ -26,6 +26,8 @@ import pair as two_gateways
 from suite import (
     AGENTS,
     CLIENTS,
+    GRPC,
+    REST,
     Agent,
     Client,
     Credentials,
@@ -36,8 +38,9 @@ from suite import (
     stop_on_sigterm,
 )
 
-# Over HTTP+JSON one client of each generation goes to the agent of 0.2: behind the gateway that is as the one of 0.3.
-REST_AT_PY02 = ('py03+rest', 'py1+rest')
+# Over HTTP+JSON and gRPC one client of each generation goes to the agent of 0.2: behind the gateway that is as the one of 0.3.
+AT_PY02 = ('py03', 'py1')
+SPOKEN = {REST: 'HTTP+JSON', GRPC: 'gRPC'}
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,10 @@ def pairs(only: str | None, gateway: bool) -> tuple[list[Pair], list[tuple[str, 
             pair = Pair(client, agent.name)
             if only and only not in pair.name:
                 left_out.append((pair.name, f'not asked for (--pair {only})'))
-            elif client.rest and not gateway:
-                left_out.append((pair.name, 'the client speaks HTTP+JSON, the agent JSON-RPC'))
-            elif client.rest and agent.name == 'py02' and client.name not in REST_AT_PY02:
-                left_out.append((pair.name, f'{" and ".join(REST_AT_PY02)} show it, and each takes half a minute'))
+            elif client.binding and not gateway:
+                left_out.append((pair.name, f'the client speaks {SPOKEN[client.binding]}, the agent JSON-RPC'))
+            elif client.binding and agent.name == 'py02' and client.over_json_rpc().name not in AT_PY02:
+                left_out.append((pair.name, f'{" and ".join(AT_PY02)} show it, and each takes half a minute'))
             elif gateway or pair.meets():
                 chosen.append(pair)
             else:
@@ -81,12 +84,12 @@ def pairs(only: str | None, gateway: bool) -> tuple[list[Pair], list[tuple[str, 
     return chosen, left_out
 
 
-def comparable(observed: object, agent: str, rest: bool) -> object:
+def comparable(observed: object, agent: str, binding: str | None) -> object:
     """What must be the same through the gateway: not what `told` says, which is the gateway's to choose, nor the name of
-    the agent, which is another one's in some baselines. Over HTTP+JSON an error is as good as its code, as classes and texts
-    are the binding's."""
+    the agent, which is another one's in some baselines. Over HTTP+JSON and gRPC an error is as good as its code, as classes and
+    texts are the binding's."""
     if isinstance(observed, dict):
-        if rest and 'error' in observed:
+        if binding and 'error' in observed:
             return {'code': observed['code']}
         plain = {key: value for key, value in observed.items() if key != 'told'}
         if 'name' in plain:
@@ -103,8 +106,8 @@ def judge(pair: Pair, direct: dict | None, through: dict) -> dict:
     where = 'directly' if baseline == pair else f'directly at {baseline.agent}'
     if direct['ok'] is False:
         return through | {'ok': False, 'detail': f'passes here, but fails {where}: {direct["detail"]}'}
-    rest = pair.client.rest
-    left, right = comparable(direct['observed'], baseline.agent, rest), comparable(through['observed'], pair.agent, rest)
+    binding = pair.client.binding
+    left, right = comparable(direct['observed'], baseline.agent, binding), comparable(through['observed'], pair.agent, binding)
     if left != right:
         detail = f'{where} {json.dumps(left, ensure_ascii=False)}, through the gateway {json.dumps(right, ensure_ascii=False)}'
         return through | {'ok': False, 'detail': detail}
@@ -199,11 +202,16 @@ def run_matrix(args: argparse.Namespace, folder: Path, stack: contextlib.ExitSta
     if not args.gateway:
         return *table('client > agent, directly', direct, left_out), record
     credentials = Credentials.make(folder)
-    gateway = Gateway(args.gateway.resolve(), credentials, {name: [agent] for name, agent in agents.items()})
+    hosted = tuple(dict.fromkeys(pair.agent for pair in wanted if pair.client.binding == GRPC))
+    gateway = Gateway(args.gateway.resolve(), credentials, {name: [agent] for name, agent in agents.items()}, hosted=hosted)
     gateway.start()
     stack.callback(gateway.stop)
     extra = ['--ca', str(credentials.ca), '--bearer', credentials.token, '--expect-auth']
-    through = matrix(args.jobs, wanted, lambda pair: gateway.base(pair.agent), extra, args.scenario)
+
+    def base(pair: Pair) -> str:
+        return gateway.host_base(pair.agent) if pair.client.binding == GRPC else gateway.base(pair.agent)
+
+    through = matrix(args.jobs, wanted, base, extra, args.scenario)
     record['gateway'] = through
     columns = {}
     for pair in wanted:

@@ -22,6 +22,10 @@ HERE = Path(__file__).resolve().parent
 PYTHON_02 = HERE / '.venv-0.2/bin/python'
 PYTHON_03 = HERE / '.venv-0.3/bin/python'
 PYTHON_1 = HERE / '.venv-1.x/bin/python'
+LOOPBACK = '127.0.0.1'
+# The paths of gRPC are whole, so behind a gateway that serves several agents each needs a host of its own. All of 127/8 is the
+# loopback on Linux.
+HOSTS = tuple(f'127.0.0.{number}' for number in range(11, 18))
 ISSUER = 'https://issuer.example'
 AUDIENCE = 'a2a'
 
@@ -60,28 +64,22 @@ AGENTS = {
 }
 
 
-REST = '+rest'
-
-
 @dataclass(frozen=True)
 class Client:
-    """A client program; `generations` is what it speaks, first what it takes where a card offers all of them. With `+rest` at
-    its end the name is that of a client over JSON-RPC: the same program, told to speak HTTP+JSON, which no agent here does."""
+    """A client program; `generations` is what it speaks, first what it takes where a card offers all of them. One that has a
+    `binding` is the client over JSON-RPC of the same name, told to speak that one, which no agent here does."""
 
     name: str
     command: tuple[str, ...]
     generations: tuple[str, ...]
-
-    @property
-    def rest(self) -> bool:
-        return self.name.endswith(REST)
+    binding: str | None = None
 
     def over_json_rpc(self) -> 'Client':
-        name = self.name.removesuffix(REST)
-        return next(one for one in CLIENTS if one.name == name)
+        name, _, _ = self.name.partition('+')
+        return next(one for one in JSON_RPC_CLIENTS if one.name == name)
 
-    def over_rest(self) -> 'Client':
-        return Client(self.name + REST, (*self.command, '--rest'), self.generations)
+    def over(self, binding: str) -> 'Client':
+        return Client(f'{self.name}+{binding}', (*self.command, f'--{binding}'), self.generations, binding)
 
 
 JSON_RPC_CLIENTS = (
@@ -94,9 +92,10 @@ JSON_RPC_CLIENTS = (
     Client('js1-compat', ('node', 'clients/client_js1.mjs', '--compat'), ('1.0', '0.3')),
     Client('js1@0.3', ('node', 'clients/client_js1.mjs', '--compat', '--only', '0.3'), ('0.3',)),
 )
-# Not py02, as 0.2 has no HTTP+JSON, nor js1-compat, which would do the same as js1.
-REST_CLIENTS = tuple(one.over_rest() for one in JSON_RPC_CLIENTS if one.name not in ('py02', 'js1-compat'))
-CLIENTS = JSON_RPC_CLIENTS + REST_CLIENTS
+REST, GRPC = 'rest', 'grpc'
+# Not py02, as 0.2 has neither HTTP+JSON nor gRPC that its SDK could use, nor js1-compat, which would do the same as js1.
+BEYOND_JSON_RPC = tuple(one for one in JSON_RPC_CLIENTS if one.name not in ('py02', 'js1-compat'))
+CLIENTS = JSON_RPC_CLIENTS + tuple(one.over(binding) for binding in (REST, GRPC) for one in BEYOND_JSON_RPC)
 
 
 class Process:
@@ -184,8 +183,8 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Credentials:
-    """A CA, a server certificate for the loopback, a key set and the tokens of two callers that it verifies; all in
-    one folder."""
+    """A CA, a server certificate for the loopback and the addresses of `HOSTS`, a key set and the tokens of two callers that it
+    verifies; all in one folder."""
 
     folder: Path
     ca: Path
@@ -206,7 +205,7 @@ class Credentials:
         )  # fmt: skip
         openssl('req', *curve, '-subj', '/CN=localhost', '-keyout', 'server.key', '-out', 'server.csr')
         (folder / 'server.ext').write_text(
-            'subjectAltName=DNS:localhost,IP:127.0.0.1\n'
+            f'subjectAltName=DNS:localhost,{",".join(f"IP:{host}" for host in (LOOPBACK, *HOSTS))}\n'
             'basicConstraints=critical,CA:FALSE\n'
             'keyUsage=critical,digitalSignature\n'
             'extendedKeyUsage=serverAuth\n'
@@ -223,7 +222,7 @@ class Credentials:
 @dataclass
 class Gateway:
     """The binary under test, in front of agents; `agents` maps the name of an entry to its replicas, `limits` to its rate
-    limits. `name` tells the files of gateways in one folder apart."""
+    limits. Those that are `hosted` have a second entry, with a host. `name` tells the files of gateways in one folder apart."""
 
     binary: Path
     credentials: Credentials
@@ -235,18 +234,27 @@ class Gateway:
     state: str = '{ store: embedded, path: ./state }'
     more: tuple[str, ...] = ()
     limits: dict[str, str] = field(default_factory=dict)
+    hosted: tuple[str, ...] = ()
 
     def base(self, name: str) -> str:
-        return f'https://127.0.0.1:{self.port}/agents/{name}'
+        return f'https://{LOOPBACK}:{self.port}/agents/{name}'
+
+    def host_base(self, name: str) -> str:
+        return f'https://{self.hosts()[name]}:{self.port}'
+
+    def hosts(self) -> dict[str, str]:
+        return dict(zip(self.hosted, HOSTS, strict=False))
 
     def configuration(self) -> str:
-        lines = [
-            f'public_url: https://127.0.0.1:{self.port}',
-            'listeners:',
-            '  - name: public',
-            f'    address: "127.0.0.1:{self.port}"',
-            '    tls: { certificate: server.crt, private_key: server.key }',
-            f'admin: {{ address: "127.0.0.1:{self.admin_port}" }}',
+        lines = [f'public_url: https://{LOOPBACK}:{self.port}', 'listeners:']
+        for name, address in {'public': LOOPBACK, **self.hosts()}.items():
+            lines += [
+                f'  - name: {name}',
+                f'    address: "{address}:{self.port}"',
+                '    tls: { certificate: server.crt, private_key: server.key }',
+            ]
+        lines += [
+            f'admin: {{ address: "{LOOPBACK}:{self.admin_port}" }}',
             f'state: {self.state}',
             *self.more,
             'security_schemes:',
@@ -261,12 +269,17 @@ class Gateway:
             'agents:',
         ]
         for name, replicas in self.agents.items():
-            lines += [f'  - name: {name}', f'    path: /agents/{name}']
-            if limits := self.limits.get(name):
-                lines.append(f'    limits: {limits}')
-            lines += ['    upstream:', '      endpoints:']
-            lines += [f'        - {{ url: "{agent.url}" }}' for agent in replicas]
+            lines += self.entry(name, f'path: /agents/{name}', replicas, self.limits.get(name))
+        for name, host in self.hosts().items():
+            lines += self.entry(f'{name}-host', f'host: {host}', self.agents[name])
         return '\n'.join(lines) + '\n'
+
+    def entry(self, name: str, route: str, replicas: list[Agent], limits: str | None = None) -> list[str]:
+        lines = [f'  - name: {name}', f'    {route}']
+        if limits:
+            lines.append(f'    limits: {limits}')
+        lines += ['    upstream:', '      endpoints:']
+        return lines + [f'        - {{ url: "{agent.url}" }}' for agent in replicas]
 
     def start(self) -> None:
         folder = self.credentials.folder

@@ -1,5 +1,5 @@
 // The client on the JavaScript SDK 1.x. It speaks 1.0; with `--compat` also 0.3, when that is what
-// the card offers, and with `--only 0.3` nothing else; with `--rest` over HTTP+JSON.
+// the card offers, and with `--only 0.3` nothing else; with `--rest` over HTTP+JSON, with `--grpc` over gRPC.
 
 import { randomUUID } from 'node:crypto';
 
@@ -11,13 +11,19 @@ import { scenariosOf } from './scenarios.mjs';
 
 const legacyCompat = { enabled: args.compat };
 
-const Transport = args.rest ? RestTransportFactory : JsonRpcTransportFactory;
+// Loaded where it is used: it takes its time.
+const grpc = args.grpc ? await import('@grpc/grpc-js') : undefined;
+const Transport = args.grpc
+  ? (await import('@a2a-js/sdk/client/grpc')).GrpcTransportFactory
+  : args.rest
+    ? RestTransportFactory
+    : JsonRpcTransportFactory;
 
 const card = (fetchImpl, base) => new DefaultAgentCardResolver({ fetchImpl, legacyCompat }).resolve(base);
 
-async function connect(fetchImpl, base, known) {
+async function connect(fetchImpl, base, known, transport) {
   const factory = new ClientFactory({
-    transports: [new Transport({ fetchImpl, legacyCompat })],
+    transports: [transport(Transport, { legacyCompat })],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl, legacyCompat }),
   });
   if (!known && !args.only) return factory.createFromUrl(base);
@@ -72,7 +78,7 @@ const task = (id) => ({ tenant: '', id, metadata: undefined });
 // An error on a stream comes as a plain Error with the typed one as its cause.
 function refusal(error) {
   const typed = error.envelopeCode === undefined && error.cause?.envelopeCode !== undefined ? error.cause : error;
-  return { error: typed.name, code: typed.envelopeCode ?? (args.rest ? codeOf(typed, typed.name) : null) };
+  return { error: typed.name, code: typed.envelopeCode ?? (args.rest || args.grpc ? codeOf(typed, typed.name) : null) };
 }
 
 function hooks(client, taskId) {
@@ -99,5 +105,5 @@ const page = (client, { contextId = '', completed = false, pageToken = '', ...re
   });
 
 const agent = Role.ROLE_AGENT;
-const sdk = { agent, card, connect, event, facts, hooks, idOf, lists, message, page, refusal, state, task, words };
+const sdk = { agent, card, connect, event, facts, grpc, hooks, idOf, lists, message, page, refusal, state, task, words };
 await run(sdk, scenariosOf(sdk));

@@ -1,4 +1,5 @@
-"""Scenarios of a client on the Python SDK 0.3, which speaks 0.3 only, or on 0.2, where the environment holds that one."""
+"""Scenarios of a client on the Python SDK 0.3, which speaks 0.3 only, over JSON-RPC or, with `--rest`, HTTP+JSON or, with
+`--grpc`, gRPC; or on 0.2, where the environment holds that one."""
 
 import asyncio
 import tempfile
@@ -6,6 +7,7 @@ import uuid
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
+from a2a import types
 from a2a.client import A2ACardResolver
 from a2a.client.errors import A2AClientError, A2AClientHTTPError
 from a2a.types import (
@@ -29,6 +31,8 @@ try:
 
     # The SDK does not look at the HTTP status of this call: it trips over the content type and says 400.
     BLIND = 'resubscribe'
+    # Over gRPC the errors are those of its library.
+    from grpc.aio import AioRpcError
 except ImportError:
     from a2a.utils.message import get_message_text, get_text_parts
 
@@ -36,7 +40,26 @@ except ImportError:
 
     BLIND = 'stream'
 
-from harness import CODE_OF_STATUS, HOOK, LARGE, UNICODE, UNKNOWN_TASK, NotApplicable, Session, check, ends, equal, run
+    class AioRpcError(Exception):
+        """This environment has no gRPC."""
+
+
+from harness import (
+    CODE_OF_STATUS,
+    HOOK,
+    LARGE,
+    UNICODE,
+    UNKNOWN_TASK,
+    NotApplicable,
+    Session,
+    check,
+    ends,
+    equal,
+    is_under,
+    run,
+)
+
+REFUSALS = (A2AClientError, AioRpcError)
 
 
 def state(task_or_update) -> str:
@@ -47,8 +70,14 @@ def texts(task) -> list[str]:
     return ['|'.join(get_text_parts(artifact.parts)) for artifact in task.artifacts or []]
 
 
-def refusal(error: A2AClientError) -> dict:
+def refusal(error: Exception) -> dict:
     seen = {'error': type(error).__name__}
+    if isinstance(error, AioRpcError):
+        # The class of the error stands before its text. A stream that breaks off is a 503 to the other transports of the SDK.
+        name = (error.details() or '').partition(':')[0]
+        known = name.endswith('Error') and hasattr(types, name)
+        status = error.code().name
+        seen['code'] = getattr(types, name)().code if known else {'UNAVAILABLE': 503}.get(status, status)
     if isinstance(error, A2AClientJSONRPCError):
         seen['code'] = error.error.code
     if isinstance(error, A2AClientHTTPError):
@@ -84,16 +113,18 @@ def request(text: str, task_id: str | None = None, context_id: str | None = None
     )
 
 
-def config(session: Session, http, streaming: bool = True) -> ClientConfig:
-    binding = {'supported_transports': ['HTTP+JSON']} if session.args.rest else {}
-    return ClientConfig(streaming=streaming, httpx_client=http, **binding)
+def binding(session: Session, channel) -> dict:
+    if session.args.grpc:
+        return {'supported_transports': ['GRPC'], 'grpc_channel_factory': channel}
+    return {'supported_transports': ['HTTP+JSON']} if session.args.rest else {}
 
 
 @asynccontextmanager
 async def connect(session: Session, streaming: bool = True, card=None, **credential):
     """A client made by the SDK from nothing but the published card."""
-    async with session.http(**credential) as http:
-        yield await ClientFactory.connect(card or session.base, config(session, http, streaming))
+    async with session.http(**credential) as http, session.channels(**credential) as channel:
+        config = ClientConfig(streaming=streaming, httpx_client=http, **binding(session, channel))
+        yield await ClientFactory.connect(card or session.base, config)
 
 
 async def send(client, text: str, **ids):
@@ -103,12 +134,16 @@ async def send(client, text: str, **ids):
     return answers[0] if isinstance(answers[0], Message) else answers[0][0]
 
 
-async def refused(awaitable) -> dict:
+async def failure(awaitable) -> Exception:
     try:
         answer = await awaitable
-    except A2AClientError as error:
-        return refusal(error)
+    except REFUSALS as error:
+        return error
     raise AssertionError(f'no error but {answer!r}')
+
+
+async def refused(awaitable) -> dict:
+    return refusal(await failure(awaitable))
 
 
 async def collect(stream) -> list:
@@ -125,7 +160,7 @@ async def card_(session: Session):
         card = await A2ACardResolver(http, session.base).get_agent_card()
     check(card.name, 'a card without a name')
     for url in [card.url] + [i.url for i in card.additional_interfaces or []]:
-        check(url.rstrip('/') == session.base or url.startswith(f'{session.base}/'), f'the card shows {url}')
+        check(is_under(url, session.base), f'the card shows {url}')
     check(card.capabilities.streaming, 'streaming is not announced')
     return {
         'name': card.name,
@@ -146,7 +181,7 @@ async def extended_card(session: Session):
             return refusal(error)
     check(card.name.endswith('(extended)'), f'{card.name!r} is not the extended card')
     for url in [card.url] + [i.url for i in card.additional_interfaces or []]:
-        check(url.startswith(session.base), f'the extended card shows {url}')
+        check(is_under(url, session.base), f'the extended card shows {url}')
     return {'name': card.name, 'skills': [skill.id for skill in card.skills]}
 
 
@@ -289,8 +324,7 @@ async def _resubscribe(client, task_id: str):
 
 
 async def resubscribe(session: Session):
-    async with session.http() as http:
-        client = await ClientFactory.connect(session.base, config(session, http))
+    async with connect(session) as client:
         events = client.send_message(request('slow 20'))
         task_id = task_id_of(await anext(events))
         await anext(events)
@@ -314,7 +348,7 @@ async def resubscribe_finished(session: Session):
     async with connect(session) as client:
         try:
             events = await _resubscribe(client, task.id)
-        except A2AClientError as error:
+        except REFUSALS as error:
             return refusal(error)
     # Agents on the JavaScript SDK 0.3 tell the task and end.
     equal(events, [('task completed', task.id)], 'events')
@@ -408,7 +442,7 @@ async def _outcome(awaitable):
     """How an agent that raises comes across differs from SDK to SDK; it must not be a success."""
     try:
         answers = await awaitable
-    except A2AClientError as error:
+    except REFUSALS as error:
         return refusal(error) | {'message': str(error)}
     equal(answers[-1].split()[:2][-1], 'failed', f'last of {answers}')
     return answers
@@ -463,10 +497,11 @@ async def _without(session: Session, **credential):
         calls['resubscribe'] = (True, lambda c: _resubscribe(c, UNKNOWN_TASK))
     for what, (streaming, call) in calls.items():
         async with connect(session, streaming=streaming, card=card, **credential) as client:
-            failure = await refused(call(client))
-        session.refused(what)
-        equal(failure, {'error': 'A2AClientHTTPError', 'code': 400 if what == BLIND else 401}, what)
-        seen.append([what, failure['code']])
+            error = await failure(call(client))
+        session.refused(what, error)
+        if not session.args.grpc:
+            equal(refusal(error), {'error': 'A2AClientHTTPError', 'code': 400 if what == BLIND else 401}, what)
+        seen.append([what, refusal(error)['code']])
     return seen
 
 

@@ -1,5 +1,5 @@
 """Scenarios of a client on the Python SDK 1.x. It speaks 1.0, or 0.3 when that is all that the card offers or what
-`--only` asks for, over JSON-RPC or, with `--rest`, HTTP+JSON.
+`--only` asks for, over JSON-RPC or, with `--rest`, HTTP+JSON or, with `--grpc`, gRPC.
 """
 
 import asyncio
@@ -29,7 +29,20 @@ from a2a.types import (
 from a2a.utils.constants import TransportProtocol
 from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError, MethodNotFoundError
 
-from harness import CODE_OF_STATUS, HOOK, LARGE, UNICODE, UNKNOWN_TASK, NotApplicable, Session, check, ends, equal, run
+from harness import (
+    CODE_OF_STATUS,
+    HOOK,
+    LARGE,
+    UNICODE,
+    UNKNOWN_TASK,
+    NotApplicable,
+    Session,
+    check,
+    ends,
+    equal,
+    is_under,
+    run,
+)
 
 
 def state(task_or_update) -> str:
@@ -76,13 +89,23 @@ def request(text: str, task_id: str = '', context_id: str = '') -> SendMessageRe
 @asynccontextmanager
 async def connect(session: Session, streaming: bool = True, card=None, **credential):
     """A client made by the SDK from nothing but the published card."""
-    async with session.http(**credential) as http:
-        yield await build(session, http, streaming, card)
+    async with session.http(**credential) as http, session.channels(**credential) as channel:
+        yield await build(session, http, channel, streaming, card)
 
 
-async def build(session: Session, http, streaming: bool = True, card=None):
-    bindings = [TransportProtocol.HTTP_JSON if session.args.rest else TransportProtocol.JSONRPC]
-    config = ClientConfig(streaming=streaming, httpx_client=http, supported_protocol_bindings=bindings)
+def binding(session: Session) -> str:
+    if session.args.grpc:
+        return TransportProtocol.GRPC
+    return TransportProtocol.HTTP_JSON if session.args.rest else TransportProtocol.JSONRPC
+
+
+async def build(session: Session, http, channel, streaming: bool, card):
+    config = ClientConfig(
+        streaming=streaming,
+        httpx_client=http,
+        grpc_channel_factory=channel,
+        supported_protocol_bindings=[binding(session)],
+    )
     factory = ClientFactory(config)
     if only := session.args.only:
         card = card or await A2ACardResolver(http, session.base).get_agent_card()
@@ -100,12 +123,16 @@ async def send(client, text: str, **ids):
     return getattr(answers[0], answers[0].WhichOneof('payload'))
 
 
-async def refused(awaitable) -> dict:
+async def failure(awaitable) -> A2AError:
     try:
         answer = await awaitable
     except A2AError as error:
-        return refusal(error)
+        return error
     raise AssertionError(f'no error but {answer!r}')
+
+
+async def refused(awaitable) -> dict:
+    return refusal(await failure(awaitable))
 
 
 async def collect(stream) -> list:
@@ -122,8 +149,7 @@ async def card_(session: Session):
     check(card.name, 'a card without a name')
     check(card.supported_interfaces, 'a card without an interface')
     for interface in card.supported_interfaces:
-        url = interface.url.rstrip('/')
-        check(url == session.base or url.startswith(f'{session.base}/'), f'the card shows {interface.url}')
+        check(is_under(interface.url, session.base), f'the card shows {interface.url}')
     check(card.capabilities.streaming, 'streaming is not announced')
     return {
         'name': card.name,
@@ -139,7 +165,7 @@ async def extended_card(session: Session):
         card = await client.get_extended_agent_card(GetExtendedAgentCardRequest())
     check(card.name.endswith('(extended)'), f'{card.name!r} is not the extended card')
     for interface in card.supported_interfaces:
-        check(interface.url.startswith(session.base), f'the extended card shows {interface.url}')
+        check(is_under(interface.url, session.base), f'the extended card shows {interface.url}')
     return {'name': card.name, 'skills': [skill.id for skill in card.skills]}
 
 
@@ -283,8 +309,7 @@ async def _subscribe(client, task_id: str):
 
 
 async def resubscribe(session: Session):
-    async with session.http() as http:
-        client = await build(session, http)
+    async with connect(session) as client:
         events = client.send_message(request('slow 20'))
         task_id = task_id_of(await anext(events))
         await anext(events)
@@ -498,8 +523,9 @@ async def _without(session: Session, **credential):
     }
     for what, (streaming, call) in calls.items():
         async with connect(session, streaming=streaming, card=card, **credential) as client:
-            seen.append([what, (await refused(call(client)))['error']])
-        session.refused(what)
+            error = await failure(call(client))
+        session.refused(what, error)
+        seen.append([what, refusal(error)['error']])
     return seen
 
 

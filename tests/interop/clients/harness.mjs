@@ -2,6 +2,7 @@
 // and the run of the scenarios. Uses nothing of an SDK.
 
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
@@ -20,8 +21,9 @@ export const { values: args } = parseArgs({
     compat: { type: 'boolean', default: false },
     // The one generation to speak, whatever else the card offers.
     only: { type: 'string' },
-    // Speak HTTP+JSON instead of JSON-RPC.
+    // Speak HTTP+JSON, or gRPC, instead of JSON-RPC.
     rest: { type: 'boolean', default: false },
+    grpc: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
   },
 });
@@ -40,7 +42,7 @@ export const LARGE = '0123456789abcdef'.repeat(4096);
 export const UNKNOWN_TASK = '00000000-0000-4000-8000-000000000000';
 export const HOOK = 'http://127.0.0.1:9/hook';
 
-// Over HTTP+JSON the SDKs give a class and no code, or a plain error that has the code in its text.
+// Over HTTP+JSON and gRPC the SDKs give a class and no code, or a plain error that has the code in its text, or the class of 0.3.
 const CODE_OF_CLASS = {
   TaskNotFoundError: -32001,
   TaskNotCancelableError: -32002,
@@ -48,12 +50,36 @@ const CODE_OF_CLASS = {
   UnsupportedOperationError: -32004,
 };
 
+// Over HTTP+JSON `RequestMalformedError` is any 400. The classes after it stand in the texts of 0.3 only.
+const CODE_OF_CLASS_OVER_GRPC = {
+  ...CODE_OF_CLASS,
+  RequestMalformedError: -32602,
+  InvalidRequestError: -32600,
+  InvalidParamsError: -32602,
+  InternalError: -32603,
+};
+
 export function codeOf(error, name) {
+  if (args.grpc) {
+    const named = /\d (\w+Error): /.exec(error.message)?.[1];
+    return CODE_OF_CLASS_OVER_GRPC[name] ?? CODE_OF_CLASS_OVER_GRPC[named] ?? null;
+  }
   const told = /\(Code: (-\d+)\)/.exec(error.message)?.[1];
   return CODE_OF_CLASS[name] ?? (told ? Number(told) : null);
 }
 
 export class NotApplicable extends Error {}
+
+// Whether a card's address is one below the base; of gRPC it is the host and the port.
+export const isUnder = (url, base) =>
+  url.replace(/\/$/, '') === base || url.startsWith(`${base}/`) || url === new URL(base).host;
+
+// What a call shows; null stands for no credential at all.
+function shown(bearer) {
+  if (bearer === null) return [];
+  const lines = args.header.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]);
+  return bearer ? [...lines, ['Authorization', `Bearer ${bearer}`]] : lines;
+}
 
 export function check(condition, what) {
   if (!condition) throw new Error(what);
@@ -64,11 +90,13 @@ export function equal(actual, expected, what) {
   if (left !== right) throw new Error(`${what}: ${left} instead of ${right}`);
 }
 
-// The HTTP side of one scenario.
+// What one scenario sends, and what came back.
 class Session {
   other = null;
   urls = [];
   answers = [];
+  // Where channels of gRPC went.
+  targets = [];
   // Ends everything that is still open when the scenario is over.
   over = new AbortController();
 
@@ -90,14 +118,53 @@ class Session {
     return async (url, init = {}) => {
       this.urls.push(String(url));
       const headers = new Headers(init.headers);
-      if (bearer !== null) {
-        for (const line of args.header) headers.set(line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim());
-        if (bearer) headers.set('Authorization', `Bearer ${bearer}`);
-      }
+      for (const [name, value] of shown(bearer)) headers.set(name, value);
       const signals = [init.signal, this.over.signal].filter(Boolean);
       const response = await fetch(url, { ...init, headers, signal: AbortSignal.any(signals) });
       this.answers.push([response.status, response.headers.get('www-authenticate')]);
       return response;
+    };
+  }
+
+  // The SDK's transport of gRPC, made of its factory. Its channels trust `--ca` and show the credential with every call.
+  grpc(Factory, options, bearer = args.bearer) {
+    const { credentials, InterceptingCall, Metadata } = this.sdk.grpc;
+    const isSecure = this.base.startsWith('https:');
+    check(isSecure || !shown(bearer).length, 'gRPC shows no credential in the clear');
+    const perCall = credentials.createFromMetadataGenerator((_, give) => {
+      const metadata = new Metadata();
+      for (const [name, value] of shown(bearer)) metadata.set(name, value);
+      give(null, metadata);
+    });
+    const watch = (callOptions, next) => {
+      const call = next(callOptions);
+      this.over.signal.addEventListener('abort', () => call.cancelWithStatus(1, 'the scenario is over'), { once: true });
+      let told = [];
+      const listener = {
+        onReceiveMetadata: (metadata, pass) => {
+          told = metadata.get('www-authenticate');
+          pass(metadata);
+        },
+        onReceiveStatus: (status, pass) => {
+          this.answers.push([status.code, [...told, ...status.metadata.get('www-authenticate')][0]]);
+          pass(status);
+        },
+      };
+      return new InterceptingCall(call, { start: (metadata, _, pass) => pass(metadata, listener) });
+    };
+    const factory = new Factory({
+      ...options,
+      grpcChannelCredentials: isSecure
+        ? credentials.combineChannelCredentials(credentials.createSsl(args.ca ? readFileSync(args.ca) : null), perCall)
+        : credentials.createInsecure(),
+      grpcCallOptions: { interceptors: [watch] },
+    });
+    return {
+      protocolName: factory.protocolName,
+      create: (url, card) => {
+        this.targets.push(url);
+        return factory.create(url, card);
+      },
     };
   }
 
@@ -108,14 +175,18 @@ class Session {
 
   // A client made by the SDK from nothing but the published card.
   connect(bearer, card) {
-    return this.sdk.connect(this.fetch(bearer), `${this.base}/`, card);
+    const fetchImpl = this.fetch(bearer);
+    // Of the SDK's factory of transports, with options of its own.
+    const transport = (Factory, options) =>
+      args.grpc ? this.grpc(Factory, options, bearer) : new Factory({ ...options, fetchImpl });
+    return this.sdk.connect(fetchImpl, `${this.base}/`, card, transport);
   }
 
-  // The last answer was a 401 that says how to do better.
+  // The last answer was a 401, or what gRPC has for it, that says how to do better.
   refused(what) {
     const [status, challenge] = this.answers.at(-1);
-    equal(status, 401, `${what}: HTTP status`);
-    check(challenge, `${what}: 401 without WWW-Authenticate`);
+    equal(status, args.grpc ? this.sdk.grpc.status.UNAUTHENTICATED : 401, `${what}: status`);
+    check(challenge, `${what}: refused without WWW-Authenticate`);
   }
 
   // A client that left the published base would go round the gateway unnoticed.
@@ -124,7 +195,10 @@ class Session {
       check(url === this.base || url.startsWith(`${this.base}/`), `the client went to ${url}, outside ${this.base}`);
       // JSON-RPC goes to the base itself, HTTP+JSON never does.
       check(!args.rest || url.replace(/\/$/, '') !== this.base, 'the client spoke JSON-RPC');
+      // By HTTP a client of gRPC fetches the card and nothing else.
+      check(!args.grpc || url.includes('/.well-known/'), `the client of gRPC asked for ${url}`);
     }
+    for (const target of this.targets) equal(target, new URL(this.base).host, 'where the client went');
     this.other?.stayed();
   }
 }

@@ -16,8 +16,20 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
+
+
+def call_of(error: Exception):
+    """What gRPC says of the call that failed; SDKs raise that or have it as a cause."""
+    return next((one for one in (error, error.__cause__) if hasattr(one, 'trailing_metadata')), None)
+
+
+def is_under(url: str, base: str) -> bool:
+    """Whether a card's address is one below the base; of gRPC it is the host and the port."""
+    return url.rstrip('/') == base or url.startswith(f'{base}/') or url == urlsplit(base).netloc
 
 
 class NotApplicable(Exception):
@@ -58,7 +70,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--other', help='the same agent behind another gateway, for the scenario handover')
     parser.add_argument('--stranger', help='the bearer token of another caller, for the scenario handover')
     parser.add_argument('--only', help='the one generation to speak, whatever else the card offers')
-    parser.add_argument('--rest', action='store_true', help='speak HTTP+JSON instead of JSON-RPC')
+    binding = parser.add_mutually_exclusive_group()
+    binding.add_argument('--rest', action='store_true', help='speak HTTP+JSON instead of JSON-RPC')
+    binding.add_argument('--grpc', action='store_true', help='speak gRPC instead of JSON-RPC')
     parser.add_argument('--expect-auth', action='store_true', help='calls without a credential must get 401')
     parser.add_argument('--timeout', type=float, default=20, help='seconds for one scenario')
     parser.add_argument('--trace', action='store_true', help='stack traces of failures on stderr')
@@ -66,7 +80,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Session:
-    """The HTTP side of one scenario."""
+    """What one scenario sends, and what came back."""
 
     def __init__(self, args: argparse.Namespace, base: str | None = None) -> None:
         self.args = args
@@ -74,8 +88,14 @@ class Session:
         self.other: Session | None = None
         self.urls: list[str] = []
         self.answers: list[tuple[int, str | None]] = []
+        # Where channels of gRPC went.
+        self.targets: list[str] = []
 
-    def _headers(self, bearer: str | None) -> dict[str, str]:
+    def _headers(self, credential: dict[str, str | None]) -> dict[str, str]:
+        """`bearer` in `credential` replaces the one of the command line; None stands for no credential at all."""
+        bearer = credential.get('bearer', self.args.bearer)
+        if 'bearer' in credential and not bearer:
+            return {}
         headers = dict(line.split(': ', 1) for line in self.args.header)
         if bearer:
             headers['Authorization'] = f'Bearer {bearer}'
@@ -83,12 +103,7 @@ class Session:
 
     @asynccontextmanager
     async def http(self, **credential):
-        """A client that trusts `--ca` and shows the credential, unless `bearer=` says otherwise (None: no credential at all)."""
-        if 'bearer' in credential:
-            bearer = credential['bearer']
-            headers = self._headers(bearer) if bearer else {}
-        else:
-            headers = self._headers(self.args.bearer)
+        """A client that trusts `--ca` and shows the credential."""
 
         async def on_request(request: httpx.Request) -> None:
             self.urls.append(str(request.url))
@@ -99,12 +114,43 @@ class Session:
         verify = ssl.create_default_context(cafile=self.args.ca) if self.args.ca else True
         async with httpx.AsyncClient(
             verify=verify,
-            headers=headers,
+            headers=self._headers(credential),
             timeout=httpx.Timeout(self.args.timeout),
             event_hooks={'request': [on_request], 'response': [on_response]},
             trust_env=False,
         ) as client:
             yield client
+
+    @asynccontextmanager
+    async def channels(self, **credential):
+        """What makes the SDK's channels of gRPC, which trust `--ca` and show the credential with every call; closes them at the
+        end. None for the other bindings."""
+        if not self.args.grpc:
+            yield None
+            return
+        # One of the environments does not have it.
+        import grpc.aio
+
+        metadata = [(name.lower(), value) for name, value in self._headers(credential).items()]
+        trusted = Path(self.args.ca).read_bytes() if self.args.ca else None
+        opened = []
+
+        def channel(target: str):
+            self.targets.append(target)
+            if self.base.startswith('https:'):
+                calls = grpc.metadata_call_credentials(lambda context, give: give(metadata, None))
+                secure = grpc.composite_channel_credentials(grpc.ssl_channel_credentials(trusted), calls)
+                opened.append(grpc.aio.secure_channel(target, secure))
+            else:
+                check(not metadata, 'gRPC shows no credential in the clear')
+                opened.append(grpc.aio.insecure_channel(target))
+            return opened[-1]
+
+        try:
+            yield channel
+        finally:
+            for one in opened:
+                await one.close()
 
     def elsewhere(self) -> 'Session':
         """The same agent behind the other gateway."""
@@ -113,11 +159,17 @@ class Session:
         self.other = Session(self.args, self.args.other)
         return self.other
 
-    def refused(self, what: str) -> None:
-        """The last answer was a 401 that says how to do better."""
-        status, challenge = self.answers[-1]
-        equal(status, 401, f'{what}: HTTP status')
-        check(challenge, f'{what}: 401 without WWW-Authenticate')
+    def refused(self, what: str, error: Exception) -> None:
+        """The last answer was a 401, or what gRPC has for it, that says how to do better."""
+        if self.args.grpc:
+            call = call_of(error)
+            equal(call and call.code().name, 'UNAUTHENTICATED', f'{what}: status')
+            told = [*(call.initial_metadata() or ()), *(call.trailing_metadata() or ())]
+            challenge = next((value for name, value in told if name == 'www-authenticate'), None)
+        else:
+            status, challenge = self.answers[-1]
+            equal(status, 401, f'{what}: HTTP status')
+        check(challenge, f'{what}: refused without WWW-Authenticate')
 
     def stayed(self) -> None:
         """A client that left the published base would go round the gateway unnoticed."""
@@ -125,6 +177,10 @@ class Session:
             check(url == self.base or url.startswith(f'{self.base}/'), f'the client went to {url}, outside {self.base}')
             # JSON-RPC goes to the base itself, HTTP+JSON never does.
             check(not (self.args.rest and url.rstrip('/') == self.base), 'the client spoke JSON-RPC')
+            # By HTTP a client of gRPC fetches the card and nothing else.
+            check(not self.args.grpc or '/.well-known/' in url, f'the client of gRPC asked for {url}')
+        for target in self.targets:
+            equal(target, urlsplit(self.base).netloc, 'where the client went')
         if self.other:
             self.other.stayed()
 

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { args, check, collect, equal, HOOK, LARGE, NotApplicable, UNICODE, UNKNOWN_TASK } from './harness.mjs';
+import { args, check, collect, equal, HOOK, isUnder, LARGE, NotApplicable, UNICODE, UNKNOWN_TASK } from './harness.mjs';
 
 export function scenariosOf(sdk) {
   const { event, idOf, message, refusal, state, task, words } = sdk;
@@ -86,9 +86,7 @@ export function scenariosOf(sdk) {
       const { name, urls, streaming, ...rest } = sdk.facts(await session.card());
       check(name, 'a card without a name');
       check(urls.length, 'a card without an interface');
-      for (const url of urls) {
-        check(url.replace(/\/$/, '') === session.base || url.startsWith(`${session.base}/`), `the card shows ${url}`);
-      }
+      for (const url of urls) check(isUnder(url, session.base), `the card shows ${url}`);
       check(streaming, 'streaming is not announced');
       return { name, ...rest };
     },
@@ -96,7 +94,7 @@ export function scenariosOf(sdk) {
     async 'extended-card'(session) {
       const { name, urls, skills } = sdk.facts(await (await session.connect()).getAgentCard());
       check(name.endsWith('(extended)'), `'${name}' is not the extended card`);
-      for (const url of urls) check(url.startsWith(session.base), `the extended card shows ${url}`);
+      for (const url of urls) check(isUnder(url, session.base), `the extended card shows ${url}`);
       return { name, skills };
     },
 

@@ -1,4 +1,4 @@
-// The client on the JavaScript SDK 0.3, which speaks 0.3 only; with `--rest` over HTTP+JSON.
+// The client on the JavaScript SDK 0.3, which speaks 0.3 only; with `--rest` over HTTP+JSON, with `--grpc` over gRPC.
 
 import { randomUUID } from 'node:crypto';
 
@@ -7,13 +7,19 @@ import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestT
 import { args, codeOf, run } from '../clients/harness.mjs';
 import { scenariosOf } from '../clients/scenarios.mjs';
 
-const Transport = args.rest ? RestTransportFactory : JsonRpcTransportFactory;
+// Loaded where it is used: it takes its time.
+const grpc = args.grpc ? await import('@grpc/grpc-js') : undefined;
+const Transport = args.grpc
+  ? (await import('@a2a-js/sdk/client/grpc')).GrpcTransportFactory
+  : args.rest
+    ? RestTransportFactory
+    : JsonRpcTransportFactory;
 
 const card = (fetchImpl, base) => new DefaultAgentCardResolver({ fetchImpl }).resolve(base);
 
-async function connect(fetchImpl, base, known) {
+async function connect(fetchImpl, base, known, transport) {
   const factory = new ClientFactory({
-    transports: [new Transport({ fetchImpl })],
+    transports: [transport(Transport)],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
   });
   return known ? factory.createFromAgentCard(known) : factory.createFromUrl(base);
@@ -48,7 +54,7 @@ const task = (id) => ({ id });
 
 // An error on a stream comes as a plain Error with the typed one as its cause.
 function refusal(error) {
-  if (args.rest) return { error: error.constructor.name, code: codeOf(error, error.constructor.name) };
+  if (args.rest || args.grpc) return { error: error.constructor.name, code: codeOf(error, error.constructor.name) };
   const typed = error.errorResponse ? error : error.cause?.errorResponse ? error.cause : error;
   return { error: typed.constructor.name, code: typed.errorResponse?.error.code ?? null };
 }
@@ -66,5 +72,5 @@ function hooks(client, taskId) {
 
 const lists = () => false;
 
-const sdk = { agent: 'agent', card, connect, event, facts, hooks, idOf, lists, message, refusal, state, task, words };
+const sdk = { agent: 'agent', card, connect, event, facts, grpc, hooks, idOf, lists, message, refusal, state, task, words };
 await run(sdk, scenariosOf(sdk));
