@@ -3,6 +3,7 @@
 //! No sockets, no clock, no tokio, no hyper: everything here maps bytes to values and values to bytes, so that it can be
 //! tested with tables and fuzzed. Ids are opaque text and are never rewritten.
 
+pub mod answer;
 pub mod card;
 pub mod grpc;
 pub mod http_json;
@@ -58,6 +59,8 @@ pub enum Binding {
 
 impl Binding {
     pub const ALL: [Self; 3] = [Self::JsonRpc, Self::HttpJson, Self::Grpc];
+    /// Those that agents are called in; the first one that an agent has is taken.
+    pub const SPOKEN: [Self; 2] = [Self::JsonRpc, Self::HttpJson];
 
     /// The name in cards.
     pub fn as_str(self) -> &'static str {

@@ -12,6 +12,7 @@ use tokio_util::sync::DropGuard;
 
 use super::leaving;
 use super::rules::{Rules, bindings, is_rooted, public_url, served};
+use crate::a2a::Binding;
 use crate::a2a::card::{OriginCard, Publication};
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
@@ -126,12 +127,17 @@ pub fn build(
             (Arc::new(endpoints), upstream.ok().map(Arc::new))
         }
     };
+    // Until the card tells, and if it does not.
+    let binding = config.upstream.binding.unwrap_or(Binding::JsonRpc);
     let enforced = match (&config.security, parts.verifiers) {
         (Some(security), Some(verifiers)) => match verifiers.resolve(security) {
+            // How paths are called is known with the generation alone.
+            Ok(_) if binding == Binding::HttpJson && config.upstream.generation.is_none() => None,
             Ok(requirement) => {
                 let spoken: Vec<_> = (config.upstream.generation.into_iter())
                     .map(|generation| Spoken {
                         generation,
+                        binding,
                         tenant: None,
                     })
                     .collect();
@@ -139,7 +145,7 @@ pub fn build(
                 let ownership = Ownership::new(&config.policy, requirement.is_open());
                 Some(Arc::new(Enforced {
                     requirement,
-                    bindings: bindings(config.translate, is_rooted(&config.route)),
+                    bindings: bindings(binding, config.translate, is_rooted(&config.route)),
                     served,
                     spoken,
                     extended_is_fetched: false,

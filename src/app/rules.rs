@@ -20,6 +20,7 @@ pub(super) struct Rules {
     security: Option<Security>,
     policy: Policy,
     generation: Option<Generation>,
+    binding: Option<Binding>,
     translate: bool,
     /// Nothing stands before the paths of calls.
     rooted: bool,
@@ -38,6 +39,7 @@ impl Rules {
             security: agent.security.clone(),
             policy: agent.policy.clone(),
             generation: agent.upstream.generation,
+            binding: agent.upstream.binding,
             translate: agent.translate,
             rooted: is_rooted(&agent.route),
             schemes: schemes
@@ -66,41 +68,48 @@ impl Rules {
         let requirement = verifiers
             .resolve(&security)
             .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
+        let binding = self.binding.or_else(|| origin.binding()).unwrap_or(Binding::JsonRpc);
         let generations = match self.generation {
             Some(generation) => vec![generation],
-            None => origin.generations(),
+            None => origin.generations(binding),
         };
         let tenant = |generation| {
             origin
-                .interface(generation)
+                .interface(generation, binding)
                 .and_then(|interface| interface.tenant.as_deref())
         };
         let spoken: Vec<_> = (generations.into_iter())
             .map(|generation| Spoken {
                 generation,
+                binding,
                 tenant: tenant(generation).map(Arc::from),
             })
             .collect();
         let served = served(&spoken, self.translate);
         if served.is_empty() {
-            return Err(OutOfService(
-                "the card offers no JSON-RPC interface of A2A 0.3 or 1.0; set upstream.protocol.generation if it has one"
-                    .to_owned(),
-            ));
+            let name = self.binding.map_or("JSON-RPC or HTTP+JSON", |binding| match binding {
+                Binding::JsonRpc => "JSON-RPC",
+                Binding::HttpJson | Binding::Grpc => binding.as_str(),
+            });
+            return Err(OutOfService(format!(
+                "the card offers no {name} interface of A2A 0.3 or 1.0; set upstream.protocol.generation if it has one"
+            )));
         }
         agent.enforced.store(Some(Arc::new(Enforced {
             ownership: Ownership::new(&self.policy, requirement.is_open()),
             requirement,
             served: served.clone(),
-            bindings: bindings(self.translate, self.rooted),
+            bindings: bindings(binding, self.translate, self.rooted),
             spoken,
-            extended_is_fetched: origin.is_extended_fetched(),
+            // Over HTTP+JSON there has always been a call for it.
+            extended_is_fetched: binding == Binding::JsonRpc && origin.is_extended_fetched(),
         })));
         Ok(Publication {
             public_url: self.public_url.clone(),
             served,
             by_version: self.by_version,
-            bindings: bindings(self.translate, self.rooted),
+            bindings: bindings(binding, self.translate, self.rooted),
+            spoken: binding,
             enforced: security,
             schemes: self.schemes.clone(),
             streaming: true,
@@ -120,16 +129,13 @@ pub(super) fn served(spoken: &[Spoken], translate: bool) -> Vec<Generation> {
     spoken.iter().map(|spoken| spoken.generation).collect()
 }
 
-/// The bindings that callers may use: agents are spoken to in JSON-RPC, and the others are translated. The paths of gRPC are
-/// whole, so that only an agent with a host of its own, or without a prefix, can be meant by them.
-pub(super) fn bindings(translate: bool, rooted: bool) -> Vec<Binding> {
-    let all = Binding::ALL.into_iter();
-    all.filter(|binding| match binding {
-        Binding::JsonRpc => true,
-        Binding::HttpJson => translate,
-        Binding::Grpc => translate && rooted,
-    })
-    .collect()
+/// The bindings that callers may use: first the one that the agent is called in, which loses nothing; the others are translated.
+/// The paths of gRPC are whole, so that only an agent with a host of its own, or without a prefix, can be meant by them.
+pub(super) fn bindings(spoken: Binding, translate: bool, rooted: bool) -> Vec<Binding> {
+    let others = Binding::ALL
+        .into_iter()
+        .filter(|binding| translate && *binding != spoken && (*binding != Binding::Grpc || rooted));
+    [spoken].into_iter().chain(others).collect()
 }
 
 pub(super) fn is_rooted(route: &AgentRoute) -> bool {

@@ -282,6 +282,7 @@ impl Keeper for CardStore {
             served: vec![Generation::V0_3],
             by_version: false,
             bindings: vec![crate::a2a::Binding::JsonRpc],
+            spoken: crate::a2a::Binding::JsonRpc,
             enforced: origin.security.clone()?,
             schemes: std::collections::BTreeMap::new(),
             streaming: true,

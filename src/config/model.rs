@@ -12,7 +12,7 @@ use ipnet::IpNet;
 
 use super::{Places, Secret};
 use crate::a2a::security::{SchemeName, Security};
-use crate::a2a::{Generation, Operation};
+use crate::a2a::{Binding, Generation, Operation};
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -408,6 +408,8 @@ pub enum AgentRoute {
 pub struct Upstream {
     /// `None`: from the agent's own card.
     pub generation: Option<Generation>,
+    /// The same.
+    pub binding: Option<Binding>,
     pub endpoints: Vec<Endpoint>,
     pub balancing: Balancing,
     /// Retries, in percent of calls.

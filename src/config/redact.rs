@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::model::*;
 use super::units::{Percent, Rate, Size, Time, Wait};
+use crate::a2a::Binding;
 use crate::a2a::security::Security;
 
 const BLANK: &str = "[redacted]";
@@ -301,7 +302,12 @@ fn upstream(upstream: &Upstream) -> Value {
     let mut shown = json!({
         "protocol": {
             "generation": upstream.generation.map_or("auto", crate::a2a::Generation::as_str),
-            "binding": "auto",
+            "binding": match upstream.binding {
+                None => "auto",
+                Some(Binding::JsonRpc) => "jsonrpc",
+                Some(Binding::HttpJson) => "http_json",
+                Some(Binding::Grpc) => "grpc",
+            },
         },
         "endpoints": upstream.endpoints.iter().map(|endpoint| json!({ "url": endpoint.url, "drain": endpoint.drain })).collect::<Vec<_>>(),
         "balance": match balancing.balance {

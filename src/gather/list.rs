@@ -22,7 +22,8 @@ use super::walk::{Place, Source, mark, total};
 use super::{AT_ONCE, Fleet, token};
 use crate::a2a::jsonrpc::code;
 use crate::a2a::listing::{self, Listing, MOST_TASKS, Page, read_listing};
-use crate::a2a::{Revealed, TaskId};
+use crate::a2a::translate::{Told, write_list, written_list};
+use crate::a2a::{self, Dialect, Operation, Revealed, TaskId};
 use crate::affinity::Inquiry;
 use crate::authorize::Permit;
 use crate::balance::{Endpoint, Selected};
@@ -42,6 +43,8 @@ const TICK: Duration = Duration::from_millis(1);
 pub struct Asked<'a> {
     pub fleet: &'a Fleet,
     pub permit: &'a Permit,
+    /// What the endpoints speak. The call itself is one of JSON-RPC, and so is what is made of their answers.
+    pub speaks: Dialect,
     /// The endpoint that owns the context which is asked for.
     pub owner: Option<Arc<str>>,
     pub tokens: &'a Tokens,
@@ -89,6 +92,10 @@ impl Asked<'_> {
             record.detail = Some(error.as_str());
             Reject::new(Reason::InvalidParams).because(error.message())
         })?;
+        if self.speaks.binding == a2a::Binding::HttpJson {
+            // What its parser would not take is the caller's mistake.
+            write_list(&listing.request(listing.size, ""))?;
+        }
         let question = listing.question();
         let binding = Binding {
             agent: &self.fleet.metrics.name,
@@ -230,7 +237,14 @@ impl Asked<'_> {
             .map_err(|error| self.fleet.refused(Reject::from(error).reason))
     }
 
-    async fn ask(&self, url: &Arc<str>, outgoing: Box<Outgoing>) -> Word {
+    async fn ask(&self, url: &Arc<str>, mut outgoing: Box<Outgoing>) -> Word {
+        if self.speaks.binding == a2a::Binding::HttpJson {
+            match write_list(&outgoing.body) {
+                Ok(written) => outgoing.ask(written),
+                Err(_) => return self.broken(url, &"its cursor fits in no query"),
+            }
+            outgoing.describe(self.speaks, Operation::List);
+        }
         let Ok(endpoint) = self.fleet.endpoints.owner(url) else {
             return Word::Failed;
         };
@@ -241,15 +255,12 @@ impl Asked<'_> {
                 Err(_) => return Word::Failed,
             },
         };
-        let Ok(bytes) = self.fleet.ask(self.permit, &selected, outgoing).await else {
+        let asked = self.fleet.ask(self.permit, self.speaks, &selected, outgoing);
+        let Ok((status, bytes)) = asked.await else {
             return Word::Failed;
         };
-        let error = match answer::check(
-            &bytes,
-            self.permit.call().generation,
-            self.permit.call(),
-            self.fleet.json,
-        ) {
+        let call = self.permit.call();
+        let error = match answer::check(status, &bytes, self.speaks, call, self.fleet.json) {
             Ok(read) => {
                 self.learn(url, &read.revealed).await;
                 read.error
@@ -258,6 +269,15 @@ impl Asked<'_> {
                 self.fleet.refused(reason);
                 return Word::Failed;
             }
+        };
+        let bytes = if self.speaks.binding == a2a::Binding::HttpJson {
+            let failed = error.map(|_| status);
+            match written_list(&call.id, Told { body: &bytes, failed }) {
+                Ok(bytes) => bytes,
+                Err(_) => return self.broken(url, &"its error cannot be told"),
+            }
+        } else {
+            bytes
         };
         if let Some(code) = error {
             return Word::Error(bytes, code);

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::a2a::json;
+use crate::a2a::{Dialect, json};
 use crate::affinity::Affinity;
 use crate::authorize::{Ownership, Permit};
 use crate::balance::{Endpoints, Fault, Selected};
@@ -51,8 +51,14 @@ impl Fleet {
         }
     }
 
-    /// One endpoint's whole answer to a read. A failure has been counted and logged.
-    async fn ask(&self, permit: &Permit, selected: &Selected, outgoing: Box<Outgoing>) -> Result<Bytes, Reason> {
+    /// One endpoint's whole answer to a read, with its status. A failure has been counted and logged.
+    async fn ask(
+        &self,
+        permit: &Permit,
+        speaks: Dialect,
+        selected: &Selected,
+        outgoing: Box<Outgoing>,
+    ) -> Result<(u16, Bytes), Reason> {
         let failed = |error: &upstream::Error| {
             if let Some(fault) = error.fault() {
                 selected.endpoint().failed(fault, &permit.principal().id);
@@ -81,12 +87,12 @@ impl Fleet {
         let standing = Standing::of(&parts);
         let whole = self.upstream.whole(body, selected.endpoint()).await;
         let bytes = whole.map_err(|error| failed(&error))?;
-        match standing.with(true) {
+        match standing.told(speaks, parts.status.as_u16(), &bytes).with(true) {
             Some(true) => selected.endpoint().succeeded(),
             Some(false) => selected.endpoint().failed(Fault::Answer, &permit.principal().id),
             None => {}
         }
-        Ok(bytes)
+        Ok((parts.status.as_u16(), bytes))
     }
 
     fn refused(&self, reason: Reason) -> Reason {

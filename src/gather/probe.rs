@@ -21,8 +21,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::{AT_ONCE, Fleet};
-use crate::a2a::jsonrpc::{self, code};
-use crate::a2a::{Generation, Revealed, TaskId};
+use crate::a2a::jsonrpc::code;
+use crate::a2a::translate::{read_tenant, write_get};
+use crate::a2a::{Dialect, Generation, Operation, Revealed, TaskId};
 use crate::authorize::Permit;
 use crate::balance::Selected;
 use crate::config;
@@ -83,31 +84,34 @@ impl Probes {
         }
     }
 
-    /// Finds the endpoint of the task that the permitted call names. `outgoing` is that call, as it would go on, in the
-    /// agent's generation.
+    /// Finds the endpoint of the task that the permitted call names. `outgoing` is that call, as it would go on, in what the
+    /// agent speaks.
     pub async fn find(
         self: &Arc<Self>,
         fleet: Fleet,
         permit: &Permit,
-        generation: Generation,
+        speaks: Dialect,
         asker: Asker,
         outgoing: &Outgoing,
         drain: &Drain,
     ) -> Found {
-        let Some(permit) = permit.probe(generation) else {
+        let Some(permit) = permit.probe(speaks.generation) else {
             return Found::Refused;
         };
         let call = permit.call();
         let Some(task) = call.task.clone() else {
             return Found::Refused;
         };
-        // The body is a call, so it can be read.
-        let tenant = jsonrpc::read_tenant(&outgoing.body, fleet.json).unwrap_or_default();
+        let (method, path) = (outgoing.method.as_str(), &outgoing.path);
+        let tenant = read_tenant(speaks, method, path, &outgoing.body, fleet.json);
+        let Ok(get) = write_get(speaks, &call.id, &task, tenant.as_deref()) else {
+            return Found::Refused;
+        };
         let key = Key {
             principal: permit.principal().id.clone(),
             task,
             generation: call.generation,
-            tenant: tenant.map(Box::from),
+            tenant,
         };
         let metrics = fleet.metrics.clone();
         let Asker { client, slot } = asker;
@@ -117,7 +121,8 @@ impl Probes {
             Joined::Follows(result) => wait(result).await,
             Joined::Leads(tell, result) => {
                 let mut outgoing = Box::new(outgoing.clone());
-                outgoing.body = jsonrpc::write_get(call.generation, &call.id, &key.task, key.tenant.as_deref());
+                outgoing.ask(get);
+                outgoing.describe(speaks, Operation::Get);
                 let all = fleet.endpoints.all();
                 let selected: Vec<_> = (all.iter())
                     .filter_map(|endpoint| fleet.endpoints.owner(&endpoint.url).ok()?.enter())
@@ -126,6 +131,7 @@ impl Probes {
                 let probe = Probe {
                     fleet,
                     permit,
+                    speaks,
                     outgoing,
                 };
                 let deadline = Instant::now() + self.timeout;
@@ -207,6 +213,7 @@ fn note(metrics: &AgentMetrics, found: &Found) {
 struct Probe {
     fleet: Fleet,
     permit: Permit,
+    speaks: Dialect,
     outgoing: Box<Outgoing>,
 }
 
@@ -246,15 +253,17 @@ impl Probe {
     }
 
     async fn ask(&self, selected: Selected) -> Word {
-        let Ok(bytes) = self.fleet.ask(&self.permit, &selected, self.outgoing.clone()).await else {
+        let outgoing = self.outgoing.clone();
+        let asked = self.fleet.ask(&self.permit, self.speaks, &selected, outgoing);
+        let Ok((status, bytes)) = asked.await else {
             return Word::Nothing;
         };
-        self.judge(&bytes, &selected)
+        self.judge(status, &bytes, &selected)
     }
 
-    fn judge(&self, bytes: &Bytes, selected: &Selected) -> Word {
+    fn judge(&self, status: u16, bytes: &Bytes, selected: &Selected) -> Word {
         let call = self.permit.call();
-        match answer::check(bytes, call.generation, call, self.fleet.json) {
+        match answer::check(status, bytes, self.speaks, call, self.fleet.json) {
             Ok(read) if read.error == Some(code::TASK_NOT_FOUND) => Word::DoesNot,
             Ok(read) if read.error.is_none() && read.revealed.iter().any(|one| one.task == call.task) => {
                 Word::Knows(selected.endpoint().url.clone(), read.revealed)

@@ -83,7 +83,7 @@ pub async fn read(
             (grpc::read_call(method, &message).map_err(Error::Message)?, message)
         }
     };
-    // Agents are spoken to in JSON-RPC, one call a connection at a time, and some refuse `null`.
+    // For agents that are spoken to in JSON-RPC: one call a connection at a time, and some refuse `null`.
     call.id = RpcId::one();
     Ok((call, bytes))
 }

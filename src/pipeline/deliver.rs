@@ -9,14 +9,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, header, request};
+use http::{HeaderMap, HeaderValue, Method, Response, request};
 use hyper::body::Incoming;
 
 use super::send::{Way, place};
 use super::translate::ask;
-use super::{Agent, Enforced, Pipeline};
-use crate::a2a::translate::{self, Notification, Pair, Told};
-use crate::a2a::{Binding, Dialect, Generation, Revealed, TaskId};
+use super::{Agent, Enforced, Pipeline, Spoken};
+use crate::a2a::translate::{self, Notification, Pair, Relayed};
+use crate::a2a::{Binding, Dialect, Generation, Operation, Revealed, TaskId};
 use crate::affinity::{Inquiry, Knowledge};
 use crate::authorize::{self, Permit};
 use crate::gather::probe::Asker;
@@ -30,8 +30,6 @@ use crate::respond::learn::{self, Learner};
 use crate::respond::{Body, Reject, answer};
 use crate::route::RouteMatch;
 use crate::upstream::Outgoing;
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What became of a notification of which there was nothing to tell.
 const UNTOLD: &str = "untold";
@@ -101,7 +99,7 @@ impl Pipeline {
         let read = body::read_whole(body, bounds).await;
         let bytes = read.map_err(|error| Reject::from(&parse::Error::Body(error)))?;
         held.record.bytes_in = bytes.len() as u64;
-        let Notification { revealed, told } = translate::notification(&bytes, ticket.generation, self.json)
+        let Notification { revealed, relayed } = translate::notification(&bytes, ticket.generation, self.json)
             .map_err(|_| Reject::new(Reason::PushUnreadable))?;
         drop(bytes);
         learn::note(&mut held.record, std::slice::from_ref(&revealed));
@@ -109,22 +107,22 @@ impl Pipeline {
             held.record.detail = Some("another_task");
             return Err(Reject::new(Reason::PushForeign));
         }
-        let told = match &revealed.task {
-            None => told,
+        let relayed = match &revealed.task {
+            None => relayed,
             Some(task) => {
                 let judging = self.judge(agent, &enforced, route, &ticket, task, client, held);
                 let (pair, learner) = Box::pin(judging).await?;
                 learn(&learner, &revealed).await?;
-                match told {
-                    Told::Task => {
+                match relayed {
+                    Relayed::Task => {
                         let asking = self.ask_task(agent, &pair, &learner, held);
-                        Told::Body(Box::pin(asking).await?)
+                        Relayed::Body(Box::pin(asking).await?)
                     }
-                    Told::Body(_) | Told::Nothing => told,
+                    Relayed::Body(_) | Relayed::Nothing => relayed,
                 }
             }
         };
-        let Told::Body(body) = told else {
+        let Relayed::Body(body) = relayed else {
             held.record.detail = Some(UNTOLD);
             return Ok(UNTOLD);
         };
@@ -202,8 +200,7 @@ impl Pipeline {
         }
         let asker = Asker { client, slot: None };
         let outgoing = outgoing(pair, permit)?;
-        let generation = pair.agent.generation;
-        let found = self.find(agent, permit, generation, &enforced.ownership, asker, &outgoing);
+        let found = self.find(agent, permit, pair.agent, &enforced.ownership, asker, &outgoing);
         match found.await {
             Ok(Way::Owned(endpoint)) => Ok(endpoint),
             Ok(Way::Free | Way::Reserved(_)) => Err(Reject::new(Reason::UpstreamBusy)),
@@ -228,9 +225,9 @@ impl Pipeline {
             Some(selected) => selected,
             None => place(agent, endpoint).await?,
         };
-        let bytes = ask(agent, permit, &selected, outgoing).await?;
+        let (status, bytes) = ask(agent, permit, &selected, outgoing).await?;
         let bad = || Reject::new(Reason::UpstreamBadAnswer);
-        let read = answer::check(&bytes, pair.agent.generation, permit.call(), self.json).map_err(Reject::new)?;
+        let read = answer::check(status, &bytes, pair.agent, permit.call(), self.json).map_err(Reject::new)?;
         let asked = matches!(read.revealed.as_slice(), [one] if one.task == permit.call().task);
         if read.error.is_some() || read.is_strange || !asked {
             held.record.detail = Some("task_not_told");
@@ -251,31 +248,31 @@ impl Enforced {
             binding: Binding::JsonRpc,
         };
         // The agent may have learned the other generation since.
-        self.pair(caller).unwrap_or(Pair {
+        let spoken = self.spoken(webhook);
+        Pair {
             caller,
-            agent: caller,
-            tenant: self
-                .spoken
-                .iter()
-                .find(|spoken| spoken.generation == webhook)
-                .and_then(|spoken| spoken.tenant.clone()),
-        })
+            agent: spoken.map_or(caller, Spoken::dialect),
+            tenant: spoken.and_then(|spoken| spoken.tenant.clone()),
+        }
     }
 }
 
 /// The gateway's own question: nothing of it comes from the notification but the task.
 fn outgoing(pair: &Pair, permit: &Permit) -> Result<Box<Outgoing>, Reject> {
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, JSON);
-    headers.insert(header::ACCEPT, JSON);
     if pair.agent.generation == Generation::V1_0 {
         headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0"));
     }
-    Ok(Box::new(Outgoing {
+    let mut outgoing = Box::new(Outgoing {
         headers,
+        method: Method::POST,
+        path: String::new(),
         query: None,
-        body: pair.ask_task(permit.call())?.into(),
-    }))
+        body: Bytes::new(),
+    });
+    outgoing.ask(pair.ask_task(permit.call())?);
+    outgoing.describe(pair.agent, Operation::Get);
+    Ok(outgoing)
 }
 
 async fn learn(learner: &Learner, revealed: &Revealed) -> Result<(), Reject> {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 
 use super::send::place;
-use super::translate::{Translating, drop_fields};
+use super::translate::{CONDITIONS, OF_ANOTHER_BODY, Translating, drop_fields};
 use super::{Agent, Enforced};
 use crate::a2a::{self, Operation};
 use crate::authorize::Permit;
@@ -76,7 +76,8 @@ async fn fetched(
     let mut options = agent.card_options.clone();
     options.headers = headers;
     let headers = &mut options.headers;
-    drop_fields(headers);
+    drop_fields(headers, &CONDITIONS);
+    drop_fields(headers, &OF_ANOTHER_BODY);
     headers.remove(header::CONTENT_TYPE);
     headers.remove(header::CONTENT_ENCODING);
     headers.remove(hygiene::A2A_VERSION);

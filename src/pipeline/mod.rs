@@ -22,7 +22,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::{Addressed, Call, Generation, Operation, RpcId, grpc, http_json, json};
+use crate::a2a::{Addressed, Call, Dialect, Generation, Operation, RpcId, grpc, http_json, json};
 use crate::affinity::{Affinity, Inquiry, Knowledge, Reservations};
 use crate::authenticate::{self, Requirement, Verifiers};
 use crate::authorize::{self, Ownership, Permit};
@@ -49,7 +49,7 @@ use crate::{a2a, card, parse};
 
 pub use self::current::{Current, Downstream};
 use self::send::Way;
-use self::translate::Translating;
+use self::translate::{Head, Translating};
 
 /// One configuration at work: everything that its requests share. Built by `app`, replaced whole by a reload.
 #[derive(Clone)]
@@ -100,7 +100,7 @@ pub struct Enforced {
     pub served: Vec<Generation>,
     /// The bindings that callers may use.
     pub bindings: Vec<a2a::Binding>,
-    /// What the agent itself speaks, in JSON-RPC.
+    /// What the agent is called in; empty while unknown.
     pub spoken: Vec<Spoken>,
     /// The agent has its extended card for a GET only.
     pub extended_is_fetched: bool,
@@ -115,10 +115,11 @@ enum Entry {
     Notification(RouteMatch, Box<str>),
 }
 
-/// A generation that an agent speaks.
+/// A dialect that an agent speaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spoken {
     pub generation: Generation,
+    pub binding: a2a::Binding,
     /// What the agent wants to be told with every request.
     pub tenant: Option<Arc<str>>,
 }
@@ -238,7 +239,8 @@ impl Pipeline {
                 if !enforced.bindings.contains(&a2a::Binding::HttpJson) && path != http_json::EXTENDED_CARD_OF_0_2 {
                     return Err(Reject::new(Reason::NoRoute));
                 }
-                match http_json::read_target(parts.method.as_str(), path, &enforced.served) {
+                // Whatever is served: a path of a generation that is not must not go on as a tenant's.
+                match http_json::read_target(parts.method.as_str(), path, &Generation::ALL) {
                     Ok(target) => Ok(Entry::Call(route, Addressed::HttpJson(Box::new(target)))),
                     Err(http_json::TargetError::Method { allowed }) => Err(not_allowed(allowed)),
                     Err(http_json::TargetError::Unknown | http_json::TargetError::Malformed) => {
@@ -262,6 +264,9 @@ impl Pipeline {
     ) -> Result<Answered, Reject> {
         let agent = self.agent(route)?;
         let enforced = agent.in_service()?;
+        if matches!(addressed, Addressed::JsonRpc) && !enforced.bindings.contains(&a2a::Binding::JsonRpc) {
+            return Err(Reject::new(Reason::NoRoute));
+        }
         // What an address may ask counts before anybody's credential is checked.
         let slot = agent
             .limiter
@@ -333,17 +338,27 @@ impl Pipeline {
         let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
+        let ownership = &enforced.ownership;
+        // One endpoint's list would not be all of it, or would show tasks of others.
+        let gathered = call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced());
+        let head = Head {
+            addressed: &addressed,
+            path: match route.place {
+                Place::Below { base } => parts.uri.path().get(base..).unwrap_or_default(),
+                Place::Rpc | Place::Card => "",
+            },
+            parts,
+        };
         let desk = || self.desk(agent, &permit, task_owner);
-        let translating =
-            Translating::begin(&enforced, &call, &addressed, parts, &mut outgoing, desk).map_err(in_form)?;
+        let translating = Translating::begin(&enforced, &call, head, &mut outgoing, gathered, desk).map_err(in_form)?;
         if enforced.fetches(call.operation) {
             let answered = extended::ask(agent, &permit, outgoing, translating, &mut held.record);
             return Box::pin(answered).await.map_err(in_form);
         }
-        let ownership = &enforced.ownership;
-        // One endpoint's list would not be all of it, or would show tasks of others.
-        if call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced()) {
-            let listed = Box::pin(self.list(agent, &permit, ownership, owner, &outgoing, &mut held.record));
+        if gathered {
+            let spoken = enforced.spoken(call.generation).map(Spoken::dialect);
+            let speaks = spoken.unwrap_or(call.dialect());
+            let listed = Box::pin(self.list(agent, &permit, &enforced, speaks, owner, &outgoing, &mut held.record));
             let listed = listed.await.map_err(in_form)?;
             return match &translating {
                 Some(translating) => translating.finish_list(&call, listed).map_err(in_form),
@@ -358,10 +373,8 @@ impl Pipeline {
                     client,
                     slot: held.slot.as_mut().map(Slot::share),
                 };
-                let generation = translating
-                    .as_ref()
-                    .map_or(call.generation, |it| it.pair.agent.generation);
-                let found = Box::pin(self.find(agent, &permit, generation, ownership, asker, &outgoing));
+                let speaks = translating.as_ref().map_or(call.dialect(), |it| it.pair.agent);
+                let found = Box::pin(self.find(agent, &permit, speaks, ownership, asker, &outgoing));
                 found.await.map_err(in_form)?
             }
             None => Way::Free,
@@ -401,19 +414,22 @@ impl Pipeline {
     }
 
     /// The tasks of all endpoints that the caller may see.
+    #[expect(clippy::too_many_arguments, reason = "what a list is made of, once")]
     async fn list(
         &self,
         agent: &Agent,
         permit: &Permit,
-        ownership: &Ownership,
+        enforced: &Enforced,
+        speaks: Dialect,
         owner: Option<Arc<str>>,
         outgoing: &Outgoing,
         record: &mut Record,
     ) -> Result<Answered, Reject> {
         agent.endpoints.retries.called(record.started());
         let asked = Asked {
-            fleet: &self.fleet(agent, ownership),
+            fleet: &self.fleet(agent, &enforced.ownership),
             permit,
+            speaks,
             owner,
             tokens: &self.tokens,
             now: self.observer.clock.unix_seconds(),
@@ -427,16 +443,14 @@ impl Pipeline {
         &self,
         agent: &Agent,
         permit: &Permit,
-        generation: Generation,
+        speaks: Dialect,
         ownership: &Ownership,
         asker: Asker,
         outgoing: &Outgoing,
     ) -> Result<Way, Reject> {
         let fleet = self.fleet(agent, ownership);
         let probes = &agent.probes;
-        let found = probes
-            .find(fleet, permit, generation, asker, outgoing, &self.drain)
-            .await;
+        let found = probes.find(fleet, permit, speaks, asker, outgoing, &self.drain).await;
         match found {
             Found::At(endpoint) => Ok(Way::Owned(endpoint)),
             Found::Nowhere => Err(Reject::new(Reason::TaskNotFound)),

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::send::Sent;
 use super::translate::{First, Translating};
 use super::{Agent, Downstream, Pipeline};
-use crate::a2a::{self, Operation};
+use crate::a2a::{self, Binding, Operation};
 use crate::affinity::Inquiry;
 use crate::authorize::{Ownership, Permit};
 use crate::balance::Fault;
@@ -51,8 +51,10 @@ impl Pipeline {
         let Answer { mut parts, body } = answer;
         answer::check_head(&parts).map_err(refused)?;
         let standing = answer::Standing::of(&parts);
-        let spoken = translating.as_ref().map(|it| it.pair.agent.generation);
-        let generation = spoken.unwrap_or(permit.call().generation);
+        // What goes on as it came came in the agent's own dialect.
+        let spoken = translating.as_ref().map(|it| it.pair.agent);
+        let speaks = spoken.unwrap_or(permit.call().dialect());
+        let status = parts.status.as_u16();
         let learner = Learner {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),
@@ -70,14 +72,15 @@ impl Pipeline {
                 match Box::pin(translating.first_event(agent, permit, &selected, &learner, self.json)).await? {
                     First::None => {}
                     First::Event(event) => first = Some(event),
-                    First::Instead(error) => {
+                    First::Instead(status, error) => {
+                        answer::restate(&mut parts, status);
                         return translating.finish(permit.call(), parts, &error, &[], Outcome::AgentError);
                     }
                 }
                 translating.open(&mut parts);
             }
             let settings = stream::Settings {
-                generation,
+                speaks,
                 translation: translating.map(|it| stream::Translation { pair: it.pair, first }),
                 event_bytes: agent.event_bytes,
                 idle: agent.stream_idle,
@@ -108,7 +111,7 @@ impl Pipeline {
                 }
                 answer::failed(&reader.metrics, &error)
             })?;
-            let read = answer::check(&bytes, generation, &call, limits);
+            let read = answer::check(status, &bytes, speaks, &call, limits);
             // What is translated is read by other rules, which must not find a task where there was none to learn of.
             let read = read.and_then(|read| {
                 if translates && read.is_strange {
@@ -116,7 +119,7 @@ impl Pipeline {
                 }
                 Ok(read)
             });
-            match standing.with(read.is_ok()) {
+            match standing.told(speaks, status, &bytes).with(read.is_ok()) {
                 Some(true) => endpoint.succeeded(),
                 Some(false) => endpoint.failed(Fault::Answer, &principal),
                 None => {}
@@ -151,14 +154,19 @@ impl Pipeline {
         let (bytes, outcome, revealed) = whole?;
         learn::note(&mut held.record, &revealed);
         let bytes = if permit.call().operation == Operation::ExtendedCard {
-            extended_card(agent, permit, &bytes)?
+            extended_card(agent, permit, &bytes, speaks.binding, outcome)?
         } else {
             bytes
         };
         match (translating, asked) {
             (Some(translating), Some(asked)) => {
                 let pages = translating.all_pages(agent, permit, &asked, bytes, self.json);
-                let bytes = Box::pin(pages).await?;
+                let (bytes, failed) = Box::pin(pages).await?;
+                let mut outcome = outcome;
+                if let Some(status) = failed {
+                    outcome = Outcome::AgentError;
+                    answer::restate(&mut parts, status);
+                }
                 translating.finish(permit.call(), parts, &bytes, &revealed, outcome)
             }
             _ => Ok(Answered::whole(parts, bytes, outcome)),
@@ -167,13 +175,24 @@ impl Pipeline {
 }
 
 /// The extended card, rewritten like the public one; only for callers who proved who they are (A2A 1.0 §3.1.11).
-fn extended_card(agent: &Agent, permit: &Permit, bytes: &Bytes) -> Result<Bytes, Reject> {
+fn extended_card(
+    agent: &Agent,
+    permit: &Permit,
+    bytes: &Bytes,
+    binding: Binding,
+    outcome: Outcome,
+) -> Result<Bytes, Reject> {
     let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
     if permit.principal().is_anonymous() {
         return Err(Reject::new(Reason::ExtendedCardNotConfigured));
     }
     let publication = current.publication.of(permit.call().generation);
-    a2a::card::rewrite_extended_answer(bytes, &publication).map_err(|error| {
+    let rewritten = match binding {
+        Binding::JsonRpc | Binding::Grpc => a2a::card::rewrite_extended_answer(bytes, &publication),
+        Binding::HttpJson if outcome == Outcome::AgentError => Ok(bytes.clone()),
+        Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication),
+    };
+    rewritten.map_err(|error| {
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
         Reject::new(Reason::UpstreamBadAnswer)
     })

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
 
 use super::send::place;
-use super::{Agent, Enforced};
-use crate::a2a::translate::{self, Original, Pair, Standing, Webhooks};
-use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, json, jsonrpc, sse};
+use super::{Agent, Enforced, Spoken};
+use crate::a2a::translate::{self, Original, Pair, Standing, Told, Webhooks};
+use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, http_json, json, sse};
 use crate::authorize::Permit;
 use crate::balance::Selected;
 use crate::http::hygiene;
@@ -21,6 +21,7 @@ use crate::upstream::{self, Outgoing};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
+const V1_0: HeaderValue = HeaderValue::from_static("1.0");
 
 /// Most pages of push configurations that are put together: no agent has so many webhooks for one task.
 const MOST_PAGES: usize = 100;
@@ -35,46 +36,89 @@ pub(super) struct Translating {
 }
 
 impl Enforced {
-    /// How calls of this dialect go on; `None`: as they came.
-    pub(super) fn pair(&self, caller: Dialect) -> Option<Pair> {
-        let same = self.spoken.iter().find(|spoken| spoken.generation == caller.generation);
-        if caller.binding == Binding::JsonRpc && (self.spoken.is_empty() || same.is_some()) {
-            return None;
-        }
-        let spoken = same.or_else(|| self.spoken.iter().max_by_key(|spoken| spoken.generation))?;
-        Some(Pair {
-            caller,
-            agent: Dialect {
-                generation: spoken.generation,
-                binding: Binding::JsonRpc,
-            },
-            tenant: spoken.tenant.clone(),
-        })
+    /// What the agent is called in for calls of this generation; `None` while that is not known.
+    pub(super) fn spoken(&self, caller: Generation) -> Option<&Spoken> {
+        let same = self.spoken.iter().find(|spoken| spoken.generation == caller);
+        same.or_else(|| self.spoken.iter().max_by_key(|spoken| spoken.generation))
     }
 }
 
+impl Spoken {
+    pub(super) fn dialect(&self) -> Dialect {
+        Dialect {
+            generation: self.generation,
+            binding: self.binding,
+        }
+    }
+}
+
+/// The head of a call, and what was read in it.
+#[derive(Clone, Copy)]
+pub(super) struct Head<'a> {
+    pub addressed: &'a Addressed,
+    /// Below the agent's base, as it was sent.
+    pub path: &'a str,
+    pub parts: &'a request::Parts,
+}
+
 impl Translating {
-    /// Turns the call into one of the agent's dialect, if it has to.
+    /// Turns the call into one of the agent's dialect, if it has to. Lists that are `gathered` are asked for in JSON-RPC.
     pub fn begin(
         enforced: &Enforced,
         call: &Call,
-        addressed: &Addressed,
-        parts: &request::Parts,
+        head: Head<'_>,
         outgoing: &mut Outgoing,
+        gathered: bool,
         desk: impl FnOnce() -> Option<Desk>,
     ) -> Result<Option<Self>, Reject> {
-        let Some(pair) = enforced.pair(call.dialect()) else {
+        let Head { addressed, path, parts } = head;
+        let caller = call.dialect();
+        let Some(spoken) = enforced.spoken(call.generation) else {
             // What an agent speaks may not be known yet, but how its paths are called is no question of JSON-RPC.
             return match addressed {
                 Addressed::JsonRpc => Ok(None),
                 Addressed::HttpJson(_) | Addressed::Grpc(_) => Err(Reject::new(Reason::AgentNotReady)),
             };
         };
+        let speaks = spoken.dialect();
+        let agent = match gathered {
+            true => Dialect {
+                binding: Binding::JsonRpc,
+                ..speaks
+            },
+            false => speaks,
+        };
+        if caller == agent && speaks.binding == Binding::JsonRpc {
+            return Ok(None);
+        }
         // The agent is told its own version, so that nobody else would refuse one that does not exist.
         let asked = outgoing.headers.get(hygiene::A2A_VERSION).map(HeaderValue::as_bytes);
         if call.generation == Generation::V1_0 && asked.is_some_and(|asked| !is_v1_0(asked)) {
             return Err(Reject::new(Reason::VersionNotSupported).serving(&enforced.served));
         }
+        if caller == agent {
+            if let Addressed::HttpJson(_) = addressed {
+                outgoing.method = parts.method.clone();
+                // Agents of HTTP+JSON have another path for what callers of 0.2 ask here.
+                let path = if path == http_json::EXTENDED_CARD_OF_0_2 {
+                    "/v1/card"
+                } else {
+                    path
+                };
+                path.clone_into(&mut outgoing.path);
+                drop_fields(&mut outgoing.headers, &CONDITIONS);
+                // Some servers of both generations go by this field, and must take the call for what it was read as.
+                if call.generation == Generation::V1_0 {
+                    outgoing.headers.insert(hygiene::A2A_VERSION, V1_0);
+                }
+            }
+            return Ok(None);
+        }
+        let pair = Pair {
+            caller,
+            agent,
+            tenant: spoken.tenant.clone(),
+        };
         let original = Original {
             addressed,
             query: parts.uri.query(),
@@ -82,20 +126,22 @@ impl Translating {
         };
         let desk = concerns_webhooks(call.operation).then(desk).flatten();
         let webhooks = desk.as_ref().map(|desk| desk as &dyn Webhooks);
-        outgoing.body = pair.request(call, original, webhooks)?.into();
-        let headers = &mut outgoing.headers;
-        drop_fields(headers);
-        if pair.caller.binding != Binding::JsonRpc {
-            // The parameters are in the body now.
+        let written = pair.request(call, original, webhooks)?;
+        if caller.binding != Binding::JsonRpc {
+            // The parameters are in what is asked now.
             outgoing.query = None;
-            drop_grpc_fields(headers);
-            let accepted = if call.operation.streams() { EVENTS } else { JSON };
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
-            headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+            drop_grpc_fields(&mut outgoing.headers);
         }
+        outgoing.ask(written);
+        drop_fields(&mut outgoing.headers, &CONDITIONS);
+        drop_fields(&mut outgoing.headers, &OF_ANOTHER_BODY);
+        if (pair.caller.binding, pair.agent.binding) != (Binding::JsonRpc, Binding::JsonRpc) {
+            outgoing.describe(pair.agent, call.operation);
+        }
+        let headers = &mut outgoing.headers;
         match pair.agent.generation {
             Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
-            Generation::V1_0 => headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0")),
+            Generation::V1_0 => headers.insert(hygiene::A2A_VERSION, V1_0),
         };
         rename_extensions(headers, pair.agent.generation);
         let asks = pair.owes_task(call.operation) || pair.owes_pages(call.operation);
@@ -116,10 +162,12 @@ impl Translating {
         judged: &[Revealed],
         outcome: Outcome,
     ) -> Result<Answered, Reject> {
+        let failed = (outcome == Outcome::AgentError).then_some(parts.status.as_u16());
+        let told = Told { body: bytes, failed };
         let webhooks = self.desk.as_deref().map(|desk| desk as &dyn Webhooks);
         let answer = self
             .pair
-            .answer(call.operation, &call.id, bytes, judged, webhooks)
+            .answer(call.operation, &call.id, told, judged, webhooks)
             .map_err(|error| {
                 tracing::warn!(?error, "the agent's answer cannot be turned into the caller's form");
                 Reject::new(Reason::UpstreamBadAnswer)
@@ -127,6 +175,8 @@ impl Translating {
         self.restate(&mut parts);
         let mut status = None;
         match answer.standing {
+            // Over HTTP+JSON the agent's status said what the body says now.
+            Standing::Unsaid if self.pair.agent.binding == Binding::HttpJson => answer::restate(&mut parts, 200),
             Standing::Unsaid => {}
             Standing::Http(code) => answer::restate(&mut parts, code),
             Standing::Grpc(told) => {
@@ -169,12 +219,13 @@ impl Translating {
     }
 
     fn restate(&self, parts: &mut response::Parts) {
-        drop_fields(&mut parts.headers);
+        drop_fields(&mut parts.headers, &OF_ANOTHER_BODY);
         parts.headers.remove(hygiene::A2A_VERSION);
         rename_extensions(&mut parts.headers, self.pair.caller.generation);
     }
 
-    /// The first page of an answer with those that follow, where the caller knows no pages.
+    /// The first page of an answer with those that follow, where the caller knows no pages; or the error, with its status, that
+    /// one of those is.
     pub async fn all_pages(
         &self,
         agent: &Agent,
@@ -182,39 +233,39 @@ impl Translating {
         url: &str,
         first: Bytes,
         json: json::Limits,
-    ) -> Result<Bytes, Reject> {
+    ) -> Result<(Bytes, Option<u16>), Reject> {
         let call = permit.call();
         let Some(again) = self.again.as_ref().filter(|_| self.pair.owes_pages(call.operation)) else {
-            return Ok(first);
+            return Ok((first, None));
         };
         let bad = |_: translate::Error| Reject::new(Reason::UpstreamBadAnswer);
         let most = agent.upstream.answer_bytes();
         let mut pages = vec![first];
         let mut size = 0;
         while let Some(page) = pages.last()
-            && let Some(body) = self.pair.next_page(call, page).map_err(bad)?
+            && let Some(written) = self.pair.next_page(call, page).map_err(bad)?
         {
             size += page.len();
             if pages.len() == MOST_PAGES || size > most {
                 return Err(Reject::new(Reason::UpstreamAnswerTooLarge));
             }
             let mut outgoing = again.clone();
-            outgoing.body = body.into();
+            outgoing.ask(written);
             let endpoint = agent.endpoints.owner(url)?;
             let selected = match endpoint.enter() {
                 Some(selected) => selected,
                 None => place(agent, endpoint).await?,
             };
-            let bytes = ask(agent, permit, &selected, outgoing).await?;
-            let read = answer::check(&bytes, self.pair.agent.generation, call, json).map_err(Reject::new)?;
+            let (status, bytes) = ask(agent, permit, &selected, outgoing).await?;
+            let read = answer::check(status, &bytes, self.pair.agent, call, json).map_err(Reject::new)?;
             if read.error.is_some() {
-                return Ok(bytes.clone());
+                return Ok((bytes.clone(), Some(status)));
             }
             pages.push(bytes);
         }
         match pages.as_slice() {
-            [one] => Ok(one.clone()),
-            all => Ok(self.pair.join_pages(call, all).map_err(bad)?.into()),
+            [one] => Ok((one.clone(), None)),
+            all => Ok((self.pair.join_pages(call, all).map_err(bad)?.into(), None)),
         }
     }
 
@@ -233,14 +284,14 @@ impl Translating {
         let call = probe.call();
         let mut outgoing = again.clone();
         if let Some(task) = &call.task {
-            let tenant = self.pair.tenant.as_deref();
-            outgoing.body = jsonrpc::write_get(self.pair.agent.generation, &call.id, task, tenant);
+            // No agent of 0.3 has tenants.
+            outgoing.ask(translate::write_get(self.pair.agent, &call.id, task, None)?);
         }
-        outgoing.headers.insert(header::ACCEPT, HeaderValue::from_static(JSON));
-        let bytes = ask(agent, &probe, selected, outgoing).await?;
-        let read = answer::check(&bytes, self.pair.agent.generation, call, json).map_err(Reject::new)?;
+        outgoing.describe(self.pair.agent, call.operation);
+        let (status, bytes) = ask(agent, &probe, selected, outgoing).await?;
+        let read = answer::check(status, &bytes, self.pair.agent, call, json).map_err(Reject::new)?;
         if read.error.is_some() {
-            return Ok(First::Instead(bytes.clone()));
+            return Ok(First::Instead(status, bytes.clone()));
         }
         let bad = || Reject::new(Reason::UpstreamBadAnswer);
         let asked = matches!(read.revealed.as_slice(), [one] if one.task == call.task);
@@ -266,7 +317,7 @@ pub(super) async fn ask(
     permit: &Permit,
     selected: &Selected,
     outgoing: Box<Outgoing>,
-) -> Result<Bytes, Reject> {
+) -> Result<(u16, Bytes), Reject> {
     let endpoint = selected.endpoint();
     let failed = |error: &upstream::Error| {
         if let Some(fault) = error.fault() {
@@ -278,15 +329,17 @@ pub(super) async fn ask(
     let answer = sent.map_err(|failure| failed(&failure.error))?;
     answer::check_head(&answer.parts).map_err(Reject::new)?;
     let whole = agent.upstream.whole(answer.body, endpoint).await;
-    whole.map_err(|error| failed(&error))
+    whole
+        .map(|bytes| (answer.parts.status.as_u16(), bytes))
+        .map_err(|error| failed(&error))
 }
 
 /// What goes before an agent's own events.
 pub(super) enum First {
     None,
     Event(Bytes),
-    /// The agent's error, of which there is no stream.
-    Instead(Bytes),
+    /// The agent's error, of which there is no stream, and its status.
+    Instead(u16, Bytes),
 }
 
 /// Calls that may set a webhook, or whose answers show some.
@@ -307,14 +360,18 @@ fn is_v1_0(asked: &[u8]) -> bool {
     asked.is_empty() || asked == b"1.0" || asked.starts_with(b"1.0.")
 }
 
-/// Fields about a body or a method that are not the ones that go on.
-const OF_ANOTHER_BODY: [&str; 12] = [
+/// Fields about a body that is not the one that goes on.
+pub(super) const OF_ANOTHER_BODY: [&str; 6] = [
     "etag",
     "last-modified",
     "content-digest",
     "repr-digest",
     "digest",
     "content-md5",
+];
+
+/// Fields by which an agent would answer with less than all of it, or with nothing: an answer must be read to be judged.
+pub(super) const CONDITIONS: [&str; 6] = [
     "if-match",
     "if-none-match",
     "if-modified-since",
@@ -323,9 +380,9 @@ const OF_ANOTHER_BODY: [&str; 12] = [
     "range",
 ];
 
-pub(super) fn drop_fields(headers: &mut HeaderMap) {
-    for name in OF_ANOTHER_BODY {
-        headers.remove(name);
+pub(super) fn drop_fields(headers: &mut HeaderMap, names: &[&str]) {
+    for name in names {
+        headers.remove(*name);
     }
 }
 

@@ -3,9 +3,10 @@
 use http::{StatusCode, header, response};
 
 use super::Reject;
+use crate::a2a::answer::{self, Told};
 use crate::a2a::json;
-use crate::a2a::jsonrpc::{self, Answer};
-use crate::a2a::{Call, Generation, Operation};
+use crate::a2a::jsonrpc::Answer;
+use crate::a2a::{Binding, Call, Dialect, Operation, http_json};
 use crate::http::hygiene;
 use crate::observe::{AgentMetrics, Reason};
 use crate::upstream;
@@ -66,6 +67,15 @@ impl Standing {
         }
     }
 
+    /// The same for a whole answer. Over HTTP+JSON errors of the protocol have statuses of their own, and whoever tells one works.
+    pub fn told(self, speaks: Dialect, status: u16, bytes: &[u8]) -> Self {
+        let works = || http_json::is_of_agent(status, bytes);
+        if self == Self::Bad && speaks.binding == Binding::HttpJson && works() {
+            return Self::Good;
+        }
+        self
+    }
+
     /// Whether the endpoint answered as it should, once its answer is whole; `None`: nobody can tell.
     pub fn with(self, readable: bool) -> Option<bool> {
         match (self, readable) {
@@ -77,17 +87,31 @@ impl Standing {
     }
 }
 
-/// Reads a whole answer of an agent of this generation. HTML error pages, cut JSON and answers to other requests end here.
+/// Reads a whole answer of an agent of this dialect. HTML error pages, cut JSON and answers to other requests end here.
 pub fn check<'a>(
+    status: u16,
     bytes: &'a [u8],
-    generation: Generation,
+    speaks: Dialect,
     call: &Call,
     limits: json::Limits,
 ) -> Result<Answer<'a>, Reason> {
-    let answer = jsonrpc::read_answer(bytes, generation, call.operation, limits).map_err(|error| {
+    let told = Told::whole(status, bytes);
+    let answer = answer::read(speaks, told, call.operation, limits).map_err(|error| {
         tracing::debug!(%error, "the agent's answer cannot be read");
         Reason::UpstreamBadAnswer
     })?;
+    if speaks.binding == Binding::HttpJson {
+        // There is no envelope: only its content tells that an answer is one of A2A.
+        let is_one = match told.failed {
+            Some(status) => http_json::is_fault(status, bytes),
+            None => !answer.is_strange,
+        };
+        return if is_one {
+            Ok(answer)
+        } else {
+            Err(Reason::UpstreamBadAnswer)
+        };
+    }
     // Success without `result` is how some agents answer a deleted push configuration.
     let says_something = answer.has_result || answer.error.is_some() || call.operation == Operation::PushDelete;
     if says_something && answer.answers(&call.id) {

@@ -25,11 +25,12 @@ use tokio::time::{Instant, Sleep};
 
 use super::learn::{self, Learner, Withheld};
 use super::standing::{Leave, Touched};
+use crate::a2a::answer::{self, Told};
 use crate::a2a::grpc::Status;
 use crate::a2a::jsonrpc::Answer;
-use crate::a2a::sse::{Content, Scanner};
+use crate::a2a::sse::{Content, Name, Scanner};
 use crate::a2a::translate::Pair;
-use crate::a2a::{Binding, Call, Generation, Operation, Revealed, RpcId, json, jsonrpc};
+use crate::a2a::{Binding, Call, Dialect, Operation, Revealed, RpcId, json};
 use crate::affinity::{Confirming, Reservation};
 use crate::balance::{Fault, Selected};
 use crate::observe::{Outcome, Record};
@@ -53,7 +54,7 @@ pub struct EventStream {
     /// Of a conversation that the caller begins, until the first event has told of it.
     reservation: Option<Reservation>,
     limits: json::Limits,
-    generation: Generation,
+    speaks: Dialect,
     pair: Option<Arc<Pair>>,
     scanner: Scanner,
     /// The event that is not whole yet, as far as it came; the scanner bounds it.
@@ -84,8 +85,8 @@ pub struct Settings {
     pub idle: Option<Duration>,
     pub limits: json::Limits,
     pub leave: Leave,
-    /// Of the agent.
-    pub generation: Generation,
+    /// What the agent speaks.
+    pub speaks: Dialect,
     pub translation: Option<Translation>,
 }
 
@@ -117,7 +118,7 @@ impl EventStream {
             learner,
             reservation,
             limits: settings.limits,
-            generation: settings.generation,
+            speaks: settings.speaks,
             pair,
             scanner: Scanner::new(settings.event_bytes),
             held: BytesMut::new(),
@@ -300,10 +301,11 @@ impl EventStream {
             let mut may_tell = false;
             let mut say = None;
             let read = match event.content {
-                Content::Data { data, .. } => {
+                Content::Data { name, data } => {
                     may_tell = judges && has_object(data);
                     say = self.pair.as_ref().map(|pair| (pair, data));
-                    jsonrpc::read_answer(data, self.generation, self.operation, self.limits)
+                    let told = Told::event(data, name == Name::Error);
+                    answer::read(self.speaks, told, self.operation, self.limits)
                         .inspect_err(|error| {
                             tracing::debug!(endpoint = &*self.learner.endpoint, %error, "an event cannot be read");
                         })
@@ -313,7 +315,7 @@ impl EventStream {
                 Content::TooLarge => None,
             };
             match read {
-                Some(answer) if !is_first || answer.answers(&self.id) => {
+                Some(answer) if !is_first || answer::belongs(self.speaks, &answer, &self.id) => {
                     record.event_passed();
                     self.saw_error |= answer.error.is_some();
                     learn::note(record, &answer.revealed);
@@ -328,7 +330,8 @@ impl EventStream {
                         Err(Withheld) => return self.break_off(),
                     }
                     if let Some((pair, data)) = say {
-                        match pair.event(self.operation, &self.id, data, &answer.revealed, is_first) {
+                        let told = Told::event(data, answer.error.is_some());
+                        match pair.event(self.operation, &self.id, told, &answer.revealed, is_first) {
                             Ok(event) => {
                                 translated.extend_from_slice(&event.bytes);
                                 self.failed = event.ends.map(Box::new);

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use http::{Response, StatusCode, response};
 
-use super::answer::{check_head, is_stream};
+use super::answer::{Standing, check, check_head, is_stream};
 use super::reject::{code, retry_after, status, text};
+use crate::a2a::{Binding, Call, Dialect, Generation, Operation, RpcId, json};
 use crate::observe::{Fault, Reason};
 
 #[test]
@@ -88,4 +89,50 @@ fn event_streams_are_known_by_their_type() {
     check(200, Some("text/event-streams"), false);
     check(200, None, false);
     check(500, Some("text/event-stream"), false);
+}
+
+#[test]
+fn an_error_over_http_json_is_the_agents_own_by_its_form() {
+    let speaks = |binding| Dialect {
+        generation: Generation::V1_0,
+        binding,
+    };
+    let call = Call {
+        binding: Binding::JsonRpc,
+        generation: Generation::V1_0,
+        operation: Operation::Get,
+        id: RpcId::one(),
+        task: None,
+        context: None,
+        references: Vec::new(),
+    };
+    let check = |binding, status: u16, body: &str, code: Result<Option<i64>, Reason>, works: Option<bool>| {
+        let (parts, body) = (head(status, None), body.as_bytes());
+        let read = check(status, body, speaks(binding), &call, json::Limits::default());
+        let standing = Standing::of(&parts).told(speaks(binding), status, body);
+        let got = (read.as_ref().map(|read| read.error), standing.with(read.is_ok()));
+        assert_eq!(got, (code.as_ref().map(|code| *code), works), "{status}");
+    };
+    let error = r#"{"error":{"code":500,"message":"boom"}}"#;
+    let bad = Err(Reason::UpstreamBadAnswer);
+    check(Binding::HttpJson, 200, r#"{"id":"t"}"#, Ok(None), Some(true));
+    check(
+        Binding::HttpJson,
+        404,
+        r#"{"message":"no"}"#,
+        Ok(Some(-32001)),
+        Some(true),
+    );
+    check(Binding::HttpJson, 500, error, Ok(Some(-32603)), Some(true));
+    check(Binding::HttpJson, 500, "<p>", bad, Some(false));
+    check(Binding::HttpJson, 503, error, Ok(Some(-32603)), Some(false));
+    check(Binding::HttpJson, 404, "<p>", bad, None);
+    check(Binding::HttpJson, 200, r#"{"status":"ok"}"#, bad, Some(false));
+    check(
+        Binding::JsonRpc,
+        500,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603}}"#,
+        Ok(Some(-32603)),
+        Some(false),
+    );
 }

@@ -25,7 +25,8 @@ use bytes::Bytes;
 use futures_util::TryFutureExt as _;
 use http::{HeaderValue, Method, Request, Uri, header, request};
 
-use crate::a2a::Operation;
+use crate::a2a::http_json::{Verb, Written};
+use crate::a2a::{Binding, Dialect, Generation, Operation};
 use crate::authenticate::CredentialPlaces;
 use crate::authorize::Permit;
 use crate::balance::{Endpoint, Endpoints, Fault, Selected};
@@ -39,6 +40,8 @@ pub use answer::Body;
 use credential::Credential;
 use pool::{Class, Failed, Pool};
 pub use probe::Probe;
+
+const JSON: &str = "application/json";
 
 /// The pools of one agent's endpoints and how its calls are made.
 pub struct Upstream {
@@ -78,6 +81,9 @@ impl Drop for Upstream {
 pub struct Outgoing {
     /// Without `Host` and `Content-Length`; the agent's credential is set anew with each try.
     pub headers: http::HeaderMap,
+    pub method: Method,
+    /// Behind the endpoint's own path; empty: none.
+    pub path: String,
     /// Added to the endpoint's own query.
     pub query: Option<String>,
     pub body: Bytes,
@@ -372,6 +378,53 @@ impl Upstream {
 }
 
 impl Outgoing {
+    /// Asks something else with the same head, but for the query, which stays the caller's own in JSON-RPC.
+    pub fn ask(&mut self, written: Written) {
+        let Written {
+            verb,
+            path,
+            query,
+            body,
+        } = written;
+        self.method = match verb {
+            Verb::Get => Method::GET,
+            Verb::Post => Method::POST,
+            Verb::Delete => Method::DELETE,
+        };
+        if !path.is_empty() {
+            self.query = query;
+        }
+        self.path = path;
+        self.body = body.into();
+    }
+
+    /// Says what the body is, what is awaited, and over HTTP+JSON the generation, by which some servers tell what is asked.
+    pub fn describe(&mut self, speaks: Dialect, operation: Operation) {
+        let headers = &mut self.headers;
+        let accepted = match speaks {
+            _ if operation.streams() => "text/event-stream",
+            // Servers answer in the type that their patch of 1.0 has (A2A 1.0 §11.1).
+            Dialect {
+                generation: Generation::V1_0,
+                binding: Binding::HttpJson,
+            } => "application/a2a+json, application/json",
+            _ => JSON,
+        };
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+        // Every server takes the general type; some refuse a post without one.
+        if self.method == Method::POST {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+        } else {
+            headers.remove(header::CONTENT_TYPE);
+        }
+        if speaks.binding == Binding::HttpJson {
+            match speaks.generation {
+                Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
+                Generation::V1_0 => headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0")),
+            };
+        }
+    }
+
     /// The request to an endpoint. Takes the headers; if it comes back unwritten, `take_back` has them again.
     fn request(
         &mut self,
@@ -384,8 +437,8 @@ impl Outgoing {
             headers.insert(name, value);
         }
         let mut request = Request::new(self.body.clone());
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = target(&endpoint.uri, self.query.as_deref());
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = target(&endpoint.uri, &self.path, self.query.as_deref());
         *request.headers_mut() = headers;
         request
     }
@@ -410,13 +463,23 @@ impl Failure {
     }
 }
 
-/// The endpoint's URL with the caller's query behind its own. The pool cuts it to the form that the connection needs.
-fn target(endpoint: &Uri, query: Option<&str>) -> Uri {
-    let Some(query) = query else { return endpoint.clone() };
-    let joined = match endpoint.query() {
-        Some(own) => format!("{}?{own}&{query}", endpoint.path()),
-        None => format!("{}?{query}", endpoint.path()),
-    };
+/// The endpoint's URL with the call's path and query behind its own. The pool cuts it to the form that the connection needs.
+fn target(endpoint: &Uri, path: &str, query: Option<&str>) -> Uri {
+    if path.is_empty() && query.is_none() {
+        return endpoint.clone();
+    }
+    let mut joined = endpoint.path().to_owned();
+    if !path.is_empty() {
+        // The path begins with a slash.
+        joined.truncate(joined.trim_end_matches('/').len());
+        joined.push_str(path);
+    }
+    let mut separator = '?';
+    for query in endpoint.query().into_iter().chain(query) {
+        joined.push(separator);
+        joined.push_str(query);
+        separator = '&';
+    }
     let mut parts = endpoint.clone().into_parts();
     if let Ok(joined) = joined.parse() {
         parts.path_and_query = Some(joined);
@@ -437,5 +500,11 @@ pub fn outgoing(parts: &mut request::Parts, places: Option<&CredentialPlaces>, b
         let query = places.map_or(Cow::Borrowed(query), |places| places.strip_query(query));
         hygiene::forwarded_query(&query)
     });
-    Box::new(Outgoing { headers, query, body })
+    Box::new(Outgoing {
+        headers,
+        method: Method::POST,
+        path: String::new(),
+        query,
+        body,
+    })
 }

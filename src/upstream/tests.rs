@@ -9,7 +9,7 @@ const KEY: &str = "agents[0].upstream.credential";
 #[test]
 fn the_query_of_the_caller_stands_behind_the_endpoints_own() {
     let check = |endpoint: &'static str, query: Option<&str>, expected: &str| {
-        let joined = target(&Uri::from_static(endpoint), query);
+        let joined = target(&Uri::from_static(endpoint), "", query);
         assert_eq!(joined.to_string(), expected, "{endpoint} {query:?}");
     };
     check("http://a:1/rpc", None, "http://a:1/rpc");
@@ -17,6 +17,28 @@ fn the_query_of_the_caller_stands_behind_the_endpoints_own() {
     check("http://a:1/rpc?k=v", None, "http://a:1/rpc?k=v");
     check("http://a:1/rpc?k=v", Some("x=1&y"), "http://a:1/rpc?k=v&x=1&y");
     check("http://a:1/", Some("not a query"), "http://a:1/");
+}
+
+#[test]
+fn the_path_of_a_call_stands_behind_the_endpoints_own() {
+    let check = |endpoint: &'static str, path: &str, query: Option<&str>, expected: &str| {
+        let joined = target(&Uri::from_static(endpoint), path, query);
+        assert_eq!(joined.to_string(), expected, "{endpoint} {path} {query:?}");
+    };
+    check("http://a:1", "/tasks/t", None, "http://a:1/tasks/t");
+    check("http://a:1/", "/message:send", None, "http://a:1/message:send");
+    check(
+        "http://a:1/rest",
+        "/message%3Asend",
+        None,
+        "http://a:1/rest/message%3Asend",
+    );
+    check(
+        "http://a:1/rest/?k=v",
+        "/v1/tasks/t",
+        Some("x=1"),
+        "http://a:1/rest/v1/tasks/t?k=v&x=1",
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Rewrites the extended card inside a JSON-RPC answer, or puts one that was fetched into such an answer.
+//! Rewrites the extended card inside a JSON-RPC answer, or where it is the whole answer, or puts one that was fetched into an
+//! answer of JSON-RPC.
 //!
 //! The card is published like the public one. The other members of the answer, the id above all, stay byte for byte;
 //! only white space between them is lost. An answer with an error passes untouched.
@@ -13,6 +14,11 @@ use serde_json::value::RawValue;
 use super::names::same;
 use super::{CardError, Publication, publish, read};
 use crate::a2a::RpcId;
+
+/// The same for an answer that is nothing but the card (HTTP+JSON).
+pub fn rewrite_extended_card(answer: &Bytes, publication: &Publication) -> Result<Bytes, CardError> {
+    Ok(publish(&read(answer)?, publication).bytes)
+}
 
 /// The size of `answer` is bounded by whoever read it.
 pub fn rewrite_extended_answer(answer: &Bytes, publication: &Publication) -> Result<Bytes, CardError> {

@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 use super::security::{SchemeName, Security};
 use super::{Binding, Generation};
 
-pub use extended::{answer_extended, rewrite_extended_answer};
+pub use extended::{answer_extended, rewrite_extended_answer, rewrite_extended_card};
 pub use names::{forbidden_overrides, is_forbidden_override};
 pub use publish::publish;
 pub use read::{generation, read};
@@ -45,7 +45,7 @@ pub const MAX_DEPTH: usize = 64;
 pub struct OriginCard {
     /// All members, unknown ones included, in the order of the document.
     pub(in crate::a2a::card) members: Map<String, Value>,
-    /// The JSON-RPC interfaces of the generations that the gateway speaks. `supportedInterfaces` come first, in their
+    /// The interfaces of the generations and bindings that the gateway speaks. `supportedInterfaces` come first, in their
     /// order, then `url`, then `additionalInterfaces`.
     pub interfaces: Vec<Interface>,
     pub capabilities: Capabilities,
@@ -62,19 +62,26 @@ impl OriginCard {
         self.members.get("name").and_then(Value::as_str)
     }
 
-    /// The generations offered over JSON-RPC, oldest first.
-    pub fn generations(&self) -> Vec<Generation> {
+    /// The generations offered over a binding, oldest first.
+    pub fn generations(&self, binding: Binding) -> Vec<Generation> {
         Generation::ALL
             .into_iter()
-            .filter(|generation| self.interface(*generation).is_some())
+            .filter(|generation| self.interface(*generation, binding).is_some())
             .collect()
     }
 
-    /// The interface that the agent prefers for a generation.
-    pub fn interface(&self, generation: Generation) -> Option<&Interface> {
+    /// The binding to call the agent in, whichever generation it is offered in.
+    pub fn binding(&self) -> Option<Binding> {
+        Binding::SPOKEN
+            .into_iter()
+            .find(|binding| self.interfaces.iter().any(|interface| interface.binding == *binding))
+    }
+
+    /// The interface that the agent prefers for a generation over a binding.
+    pub fn interface(&self, generation: Generation, binding: Binding) -> Option<&Interface> {
         self.interfaces
             .iter()
-            .find(|interface| interface.generation == generation)
+            .find(|interface| (interface.generation, interface.binding) == (generation, binding))
     }
 
     /// The extended card is fetched with a GET beside the agent's URL: up to 0.2 there is no call for it. Before 0.2.5 cards
@@ -82,7 +89,8 @@ impl OriginCard {
     pub fn is_extended_fetched(&self) -> bool {
         let version = self.members.get("protocolVersion").and_then(Value::as_str);
         let is_old = version.is_none_or(|version| version == "0.2" || version.starts_with("0.2."));
-        let calls = [Generation::V0_3, Generation::V1_0].map(|generation| self.interface(generation).is_some());
+        let calls = [Generation::V0_3, Generation::V1_0]
+            .map(|generation| self.interface(generation, Binding::JsonRpc).is_some());
         self.capabilities.extended && is_old && calls == [true, false]
     }
 
@@ -95,10 +103,11 @@ impl OriginCard {
     }
 }
 
-/// A place where the agent itself says that it speaks JSON-RPC.
+/// A place where the agent itself says that it can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     pub generation: Generation,
+    pub binding: Binding,
     pub url: String,
     /// Never empty: an empty `tenant` means none.
     pub tenant: Option<String>,
@@ -124,6 +133,8 @@ pub struct Publication {
     pub by_version: bool,
     /// The bindings that callers may use, the preferred one first.
     pub bindings: Vec<Binding>,
+    /// The one that the agent is called in, whose interfaces say what it wants to be told.
+    pub spoken: Binding,
     pub enforced: Security,
     /// May hold more than `enforced` names; only named ones are published.
     pub schemes: BTreeMap<SchemeName, SchemeForm>,

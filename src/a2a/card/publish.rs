@@ -71,6 +71,7 @@ fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, input: &
         public_url,
         served,
         bindings,
+        spoken,
         ..
     } = input;
     if served.contains(&Generation::V0_3) {
@@ -82,8 +83,9 @@ fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, input: &
             .filter(|version| generation(version) == Some(Generation::V0_3))
             .unwrap_or("0.3.0");
         put(card, "protocolVersion", Value::from(version));
-        put(card, "url", Value::from(public_url.as_str()));
-        put(card, "preferredTransport", Value::from(Binding::JsonRpc.as_str()));
+        let preferred = bindings.first().copied().unwrap_or(Binding::JsonRpc);
+        put(card, "url", Value::from(url_of(preferred, public_url)));
+        put(card, "preferredTransport", Value::from(preferred.as_str()));
         // The main interface is listed again (A2A 0.3 §5.5.5).
         let all = bindings.iter().map(|binding| {
             let url = Value::from(&*url_of(*binding, public_url));
@@ -94,7 +96,7 @@ fn write_interfaces(card: &mut Map<String, Value>, origin: &OriginCard, input: &
     if served.contains(&Generation::V1_0) {
         let entry = |binding: Binding, generation: Generation| {
             let tenant = origin
-                .interface(generation)
+                .interface(generation, *spoken)
                 .and_then(|interface| interface.tenant.as_deref());
             let url = url_of(binding, public_url);
             let members = [

@@ -7,11 +7,9 @@ use serde_json::{Map, Value};
 
 use super::names::{member, text};
 use super::{Capabilities, CardError, Interface, MAX_DEPTH, OriginCard, SchemeForm, requirement};
-use crate::a2a::Generation;
 use crate::a2a::json::{ErrorKind, Limits, Strict};
 use crate::a2a::security::Security;
-
-const JSON_RPC: &str = "JSONRPC";
+use crate::a2a::{Binding, Generation};
 
 /// The size of `bytes` is bounded by whoever fetched them.
 pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
@@ -74,9 +72,10 @@ fn interfaces(members: &Map<String, Value>) -> Result<Vec<Interface>, CardError>
         let (Some(generation), Some(url)) = (generation, text(entry, "url")?) else {
             continue;
         };
-        if is_json_rpc(text(entry, "protocolBinding")?) {
+        if let Some(binding) = binding(text(entry, "protocolBinding")?) {
             add(Interface {
                 generation,
+                binding,
                 url: url.to_owned(),
                 tenant: text(entry, "tenant")?.map(str::to_owned),
             });
@@ -85,25 +84,26 @@ fn interfaces(members: &Map<String, Value>) -> Result<Vec<Interface>, CardError>
     let Some(generation) = generation_of_url(members, !supported.is_empty())? else {
         return Ok(interfaces);
     };
-    let mut add_url = |url: &str| {
+    let mut add_url = |url: &str, binding| {
         add(Interface {
             generation,
+            binding,
             url: url.to_owned(),
             tenant: None,
         });
     };
     // The default of `preferredTransport` (A2A 0.3 §5.5).
-    let preferred = text(members, "preferredTransport")?.or(Some(JSON_RPC));
+    let preferred = text(members, "preferredTransport")?.or(Some(Binding::JsonRpc.as_str()));
     if let Some(url) = text(members, "url")?
-        && is_json_rpc(preferred)
+        && let Some(binding) = binding(preferred)
     {
-        add_url(url);
+        add_url(url, binding);
     }
     for entry in entries(members, "additionalInterfaces")? {
         if let Some(url) = text(entry, "url")?
-            && is_json_rpc(text(entry, "transport")?)
+            && let Some(binding) = binding(text(entry, "transport")?)
         {
-            add_url(url);
+            add_url(url, binding);
         }
     }
     Ok(interfaces)
@@ -133,8 +133,12 @@ pub fn generation(version: &str) -> Option<Generation> {
     }
 }
 
-fn is_json_rpc(binding: Option<&str>) -> bool {
-    binding.is_some_and(|binding| binding.eq_ignore_ascii_case(JSON_RPC))
+/// A binding that the gateway speaks.
+fn binding(name: Option<&str>) -> Option<Binding> {
+    let name = name?;
+    Binding::SPOKEN
+        .into_iter()
+        .find(|binding| binding.as_str().eq_ignore_ascii_case(name))
 }
 
 /// The objects in a list; anything else in it says nothing.

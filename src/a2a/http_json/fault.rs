@@ -65,6 +65,23 @@ pub fn read_fault(status: u16, body: &[u8]) -> Fault<'_> {
     }
 }
 
+/// An agent's own error, if its status is no success: in one of the forms, or of a method that its server knows by name
+/// and does not serve. Pages of servers and proxies are none.
+pub fn is_fault(status: u16, body: &[u8]) -> bool {
+    matches!(status, 405 | 501) || read(body).is_formed
+}
+
+/// The same, and what made it works. Statuses by which proxies speak for an agent that does not are its own word only with
+/// an error of A2A in it.
+pub fn is_of_agent(status: u16, body: &[u8]) -> bool {
+    let told = read(body);
+    match status {
+        502..=504 => told.code.is_some(),
+        405 | 501 => true,
+        _ => told.is_formed,
+    }
+}
+
 /// The code of an error's body; `None` if only its status may tell.
 pub(super) fn read_code(body: &[u8]) -> Option<i64> {
     read(body).code

@@ -1,9 +1,6 @@
 //! The HTTP+JSON binding of A2A 0.3 (§3.2.3) and 1.0 (§11): which call a request asks for, what an answer reveals, and both
 //! directions of requests, answers and errors for translation.
 //!
-//! Callers are served; agents are spoken to in JSON-RPC so far, so that what is for them (`write_request`, `read_answer`,
-//! `read_response`, `read_fault`) has no user yet but the tests.
-//!
 //! Pure: methods, paths, queries and bodies are text, status codes are numbers. Paths are read and written by one table
 //! (`target`). What two readers could read differently is refused: a path that means something else once its escapes are
 //! undone, ids that stand in several places and differ. Bodies of 1.0 are the canonical model's own form; those of 0.3 have
@@ -23,7 +20,7 @@ use std::fmt;
 
 pub use answer::{read_answer, read_response, write_response};
 pub use call::read_call;
-pub use fault::{read_fault, write_fault};
+pub use fault::{is_fault, is_of_agent, read_fault, write_fault};
 pub use request::{Written, read_request, write_request};
 pub use target::{EXTENDED_CARD_OF_0_2, Target, TargetError, read_target};
 

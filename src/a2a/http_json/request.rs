@@ -15,11 +15,15 @@ use crate::a2a::translate::Error;
 use crate::a2a::v0_3::rest;
 use crate::a2a::{Generation, Operation, TaskState};
 
+/// Longest path and query, together: what the URL of a request can hold beside that of its endpoint, and more than most servers
+/// take. Only what JSON-RPC has in a body can be longer.
+const MAX_LINE: usize = 32 * 1024;
+
 /// A request for an agent, but for its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub verb: Verb,
-    /// Below the URL of the agent's interface; begins with `/`.
+    /// Below the URL of the agent's interface, beginning with `/`; empty: that URL itself, as in other bindings.
     pub path: String,
     pub query: Option<String>,
     /// Empty: none.
@@ -159,7 +163,8 @@ fn number(query: &mut Query<'_>, name: &str) -> Result<Option<i32>, Error> {
     number.map_err(|_| Error::Malformed)
 }
 
-/// Writes a request in the form of a generation. Malformed: an id or a tenant that no path can carry.
+/// Writes a request in the form of a generation. Malformed: an id or a tenant that no path can carry, parameters that no query
+/// can.
 pub fn write_request(generation: Generation, request: Request<'_>) -> Result<Written, Error> {
     let target = target_of(generation, &request);
     let (verb, path) = target.write().ok_or(Error::Malformed)?;
@@ -198,10 +203,14 @@ pub fn write_request(generation: Generation, request: Request<'_>) -> Result<Wri
         }
         Request::Subscribe(_) | Request::PushGet(_) | Request::PushDelete(_) | Request::ExtendedCard { .. } => {}
     }
+    let query = query.finish();
+    if path.len() + query.as_ref().map_or(0, String::len) > MAX_LINE {
+        return Err(Error::Malformed);
+    }
     Ok(Written {
         verb,
         path,
-        query: query.finish(),
+        query,
         body,
     })
 }

@@ -1,12 +1,13 @@
 //! Calls of one dialect (a generation and a binding) made to an agent of another: requests on their way there, answers and
-//! events on their way back. Agents are spoken to in JSON-RPC.
+//! events on their way back. What is the agent's side of it stands in `agent`.
 //!
 //! Each body is read into the canonical model and written from it in the other form, one at a time, so an event waits for
 //! nothing but itself. The id of the request, and the codes and texts of errors, stay as they are. What does not survive
 //! stands in `LOSSES.md`, each with the test that shows it.
 //!
-//! Knows nothing of ownership: what a body reveals is read from the agent's own bytes (`jsonrpc::read_answer`).
+//! Knows nothing of ownership: what a body reveals is read from the agent's own bytes (`a2a::answer`).
 
+mod agent;
 mod error;
 mod push;
 #[cfg(test)]
@@ -18,15 +19,16 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use self::push::{Notification, Told, Webhooks, notification};
+pub use self::push::{Notification, Relayed, Webhooks, notification};
+pub use super::answer::Told;
+pub use super::http_json::Written;
 pub use super::model::Error;
+pub use agent::{read_tenant, write_get, write_list, written_list};
 
 use super::http_json;
 use super::model::wire::Text;
 use super::model::{self, Request, Response};
-use super::{
-    Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, TaskState, grpc, jsonrpc, sse, v0_3,
-};
+use super::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, TaskState, grpc, sse, v0_3};
 
 /// The dialects of a caller and of an agent that are not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,23 +83,15 @@ struct RequestBody<'a> {
     params: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct AnswerBody<'a> {
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-}
-
 impl Pair {
-    /// The body that the agent gets for a call. Without somebody who stands in for `webhooks`, none is set at an agent of
+    /// What the agent is asked for a call. Without somebody who stands in for `webhooks`, none is set at an agent of
     /// another generation: it would call them in its own.
     pub fn request(
         &self,
         call: &Call,
         original: Original<'_>,
         webhooks: Option<&dyn Webhooks>,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Written, Error> {
         let mut request = self.read(call, original)?;
         if self.caller.generation != self.agent.generation {
             self.register(&mut request, webhooks)?;
@@ -106,53 +100,37 @@ impl Pair {
         self.write_request(call, request, 256 + original.body.len())
     }
 
-    fn write_request(&self, call: &Call, request: Request<'_>, size: usize) -> Result<Vec<u8>, Error> {
-        let method = jsonrpc::method_name(self.agent.generation, call.operation).ok_or(Error::Unsupported)?;
-        let mut out = Vec::with_capacity(size);
-        open(&mut out, &call.id);
-        out.extend_from_slice(format!(r#","method":"{method}","params":"#).as_bytes());
-        let before = out.len();
-        match self.agent.generation {
-            Generation::V0_3 => v0_3::write_request(request, &mut out)?,
-            Generation::V1_0 => request.write(&mut out)?,
-        }
-        if out.len() == before {
-            out.extend_from_slice(b"{}");
-        }
-        out.push(b'}');
-        Ok(out)
-    }
-
     /// What the caller gets for what the agent answered. `judged` are the ids that its owner was looked up by: an answer that
     /// is about others to the readers of this module is none.
     pub fn answer(
         &self,
         operation: Operation,
         id: &RpcId,
-        body: &[u8],
+        told: Told<'_>,
         judged: &[Revealed],
         webhooks: Option<&dyn Webhooks>,
     ) -> Result<Answer, Error> {
-        let mut read = self.read_judged(operation, body, judged)?;
+        let mut read = self.read_judged(operation, told, judged)?;
         if let (Ok(response), Some(webhooks)) = (&mut read, webhooks) {
             Self::show(response, webhooks);
         }
-        let mut body = Vec::with_capacity(64 + body.len() + body.len() / 4);
+        let mut body = Vec::with_capacity(64 + told.body.len() + told.body.len() / 4);
         let standing = self.write(operation, id, read, &mut body)?;
         Ok(Answer { standing, body })
     }
 
-    /// The same for the data of one event of the agent. A stream of 1.0 `opens` with a task or a message (A2A 1.0
+    /// The same for one event of the agent. A stream of 1.0 `opens` with a task or a message (A2A 1.0
     /// §3.1.2): where an agent of 0.3 begins with an update, the task that it is about goes before.
     pub fn event(
         &self,
         operation: Operation,
         id: &RpcId,
-        data: &[u8],
+        told: Told<'_>,
         judged: &[Revealed],
         opens: bool,
     ) -> Result<Event, Error> {
-        let read = self.read_judged(operation, data, judged)?;
+        let read = self.read_judged(operation, told, judged)?;
+        let data = told.body;
         let generations = (self.caller.generation, self.agent.generation);
         if opens
             && operation == Operation::Stream
@@ -178,10 +156,10 @@ impl Pair {
         operation == Operation::Subscribe && generations == (Generation::V1_0, Generation::V0_3)
     }
 
-    /// The event that a task, as a get of the agent's generation answered it, makes of a stream. `None`: a task that has
+    /// The event that a task, as a get of the agent's dialect answered it, makes of a stream. `None`: a task that has
     /// ended, of which there is nothing to subscribe to (A2A 1.0 §3.1.6).
     pub fn task_event(&self, id: &RpcId, body: &[u8], judged: &[Revealed]) -> Result<Option<Bytes>, Error> {
-        let Ok(Response::Task(task)) = self.read_judged(Operation::Get, body, judged)? else {
+        let Ok(Response::Task(task)) = self.read_judged(Operation::Get, Told { body, failed: None }, judged)? else {
             return Err(Error::Malformed);
         };
         if task.status.state.is_terminal() {
@@ -190,47 +168,6 @@ impl Pair {
         let task = Response::Event(model::Event::Task(task));
         let event = self.write_event(Operation::Subscribe, id, Ok(task), body.len())?;
         Ok(Some(event.bytes))
-    }
-
-    /// Push configurations of 1.0 come in pages, and callers of 0.3 know none: they are owed all of them at once.
-    pub fn owes_pages(&self, operation: Operation) -> bool {
-        let generations = (self.caller.generation, self.agent.generation);
-        operation == Operation::PushList && generations == (Generation::V0_3, Generation::V1_0)
-    }
-
-    /// The body that asks for the page after this one; `None` if it is the last.
-    pub fn next_page(&self, call: &Call, page: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let Ok(Response::Pushes(page)) = self.read_answer(call.operation, page)? else {
-            return Ok(None);
-        };
-        if page.next_page_token.is_empty() {
-            return Ok(None);
-        }
-        let task = call.task.as_ref().map_or("", |task| task.as_str());
-        let request = model::PushListRequest {
-            tenant: self.tenant.as_deref().map(Text::from).unwrap_or_default(),
-            task_id: Text::from(task),
-            page_size: None,
-            page_token: page.next_page_token,
-        };
-        self.write_request(call, Request::PushList(request), 256).map(Some)
-    }
-
-    /// One answer of the agent's generation, of all these pages.
-    pub fn join_pages(&self, call: &Call, pages: &[Bytes]) -> Result<Vec<u8>, Error> {
-        let mut joined = model::PushPage::default();
-        for page in pages {
-            let Ok(Response::Pushes(page)) = self.read_answer(call.operation, page)? else {
-                return Err(Error::Malformed);
-            };
-            joined.configs.extend(page.configs);
-        }
-        let mut out = Vec::with_capacity(pages.iter().map(Bytes::len).sum());
-        open(&mut out, &call.id);
-        out.extend_from_slice(br#","result":"#);
-        Response::Pushes(joined).write(&mut out)?;
-        out.push(b'}');
-        Ok(out)
     }
 
     fn read<'a>(&self, call: &Call, original: Original<'a>) -> Result<Request<'a>, Error> {
@@ -246,9 +183,9 @@ impl Pair {
         }
     }
 
-    /// Whose a task is was decided by what `jsonrpc::read_answer` reads in the body; what is told must be about the same.
-    fn read_judged<'a>(&self, operation: Operation, body: &'a [u8], judged: &[Revealed]) -> Result<Read<'a>, Error> {
-        let read = self.read_answer(operation, body)?;
+    /// Whose a task is was decided by what `answer::read` reads in the body; what is told must be about the same.
+    fn read_judged<'a>(&self, operation: Operation, told: Told<'a>, judged: &[Revealed]) -> Result<Read<'a>, Error> {
+        let read = self.read_answer(operation, told)?;
         let told = read.as_ref().ok().and_then(ids_of);
         let known = judged.first();
         let task = known.and_then(|it| it.task.as_ref()).map_or("", |id| id.as_str());
@@ -257,18 +194,6 @@ impl Pair {
             return Err(Error::Malformed);
         }
         Ok(read)
-    }
-
-    fn read_answer<'a>(&self, operation: Operation, body: &'a [u8]) -> Result<Read<'a>, Error> {
-        let AnswerBody { result, error } = serde_json::from_slice(body)?;
-        if let Some(failed) = error.filter(|error| error.get() != "null") {
-            let fault = error::read(failed)?;
-            return Ok(Err(error::told(fault, self.agent.generation, self.caller.generation)));
-        }
-        Ok(Ok(match self.agent.generation {
-            Generation::V0_3 => v0_3::read_response(operation, result)?,
-            Generation::V1_0 => Response::read(operation, result.map_or("null", RawValue::get))?,
-        }))
     }
 
     /// `size`: about as long as it will be.

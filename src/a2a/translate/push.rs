@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Error, Pair, open};
+use super::{Error, Pair, Told, Written, open};
 use crate::a2a::model::{self, Event, GetTaskRequest, PushConfig, Request, Response};
 use crate::a2a::{Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, json, jsonrpc, v0_3};
 
@@ -24,12 +24,12 @@ pub trait Webhooks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
     pub revealed: Revealed,
-    pub told: Told,
+    pub relayed: Relayed,
 }
 
 /// What the webhook is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Relayed {
     /// This body.
     Body(Bytes),
     /// The task as it is by then, which the agent has to be asked for: 0.3 knows no notification of less.
@@ -82,15 +82,19 @@ pub fn notification(body: &[u8], to: Generation, limits: json::Limits) -> Result
         agent: in_json_rpc(generation),
         tenant: None,
     };
-    let Ok(response) = pair.read_judged(operation, &answer, &read.revealed)? else {
+    let told = Told {
+        body: &answer,
+        failed: None,
+    };
+    let Ok(response) = pair.read_judged(operation, told, &read.revealed)? else {
         return Err(Error::Malformed);
     };
-    let told = told(to, response)?;
+    let relayed = relayed(to, response)?;
     let revealed = read.revealed.into_iter().next().unwrap_or_default();
-    Ok(Notification { revealed, told })
+    Ok(Notification { revealed, relayed })
 }
 
-fn told(to: Generation, response: Response<'_>) -> Result<Told, Error> {
+fn relayed(to: Generation, response: Response<'_>) -> Result<Relayed, Error> {
     let event = match response {
         Response::Event(event) => event,
         Response::Task(task) => Event::Task(task),
@@ -102,12 +106,12 @@ fn told(to: Generation, response: Response<'_>) -> Result<Told, Error> {
     match (to, event) {
         (Generation::V1_0, event) => Response::Event(event).write(&mut out)?,
         (Generation::V0_3, Event::Task(task)) => v0_3::write_response(Response::Task(task), &mut out)?,
-        (Generation::V0_3, Event::Message(message)) if message.task_id.is_empty() => return Ok(Told::Nothing),
+        (Generation::V0_3, Event::Message(message)) if message.task_id.is_empty() => return Ok(Relayed::Nothing),
         (Generation::V0_3, Event::Message(_) | Event::StatusUpdate(_) | Event::ArtifactUpdate(_)) => {
-            return Ok(Told::Task);
+            return Ok(Relayed::Task);
         }
     }
-    Ok(Told::Body(out.into()))
+    Ok(Relayed::Body(out.into()))
 }
 
 impl Pair {
@@ -141,8 +145,8 @@ impl Pair {
         }
     }
 
-    /// The body of a get, in the agent's generation, of the whole task of this call.
-    pub fn ask_task(&self, call: &Call) -> Result<Vec<u8>, Error> {
+    /// A get, in the agent's dialect, of the whole task of this call.
+    pub fn ask_task(&self, call: &Call) -> Result<Written, Error> {
         let request = GetTaskRequest {
             tenant: self.tenant.as_deref().unwrap_or_default().into(),
             id: call.task.as_ref().map_or("", |task| task.as_str()).into(),
@@ -151,14 +155,15 @@ impl Pair {
         self.write_request(call, Request::Get(request), 256)
     }
 
-    /// The notification that a task makes, as a get of the agent's generation answered it.
+    /// The notification that a task makes, as a get of the agent's dialect answered it.
     pub fn task_notification(&self, body: &[u8], judged: &[Revealed]) -> Result<Bytes, Error> {
-        let Ok(Response::Task(task)) = self.read_judged(Operation::Get, body, judged)? else {
+        let told = Told { body, failed: None };
+        let Ok(Response::Task(task)) = self.read_judged(Operation::Get, told, judged)? else {
             return Err(Error::Malformed);
         };
-        match told(self.caller.generation, Response::Event(model::Event::Task(task)))? {
-            Told::Body(body) => Ok(body),
-            Told::Task | Told::Nothing => Err(Error::Malformed),
+        match relayed(self.caller.generation, Response::Event(model::Event::Task(task)))? {
+            Relayed::Body(body) => Ok(body),
+            Relayed::Task | Relayed::Nothing => Err(Error::Malformed),
         }
     }
 }

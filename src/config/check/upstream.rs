@@ -13,7 +13,7 @@ use super::super::{Secret, join, place};
 use super::limits::{LEAST_HEADER, MOST_BODY, MOST_HEADER};
 use super::names::Unique;
 use super::{Check, DAY, HOUR, MILLISECOND, listeners, url, watch};
-use crate::a2a::Generation;
+use crate::a2a::{Binding, Generation};
 
 /// Headers that belong to the connection or to the gateway.
 const NO_CREDENTIAL: [&str; 11] = [
@@ -33,9 +33,6 @@ const NO_CREDENTIAL: [&str; 11] = [
 pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<Upstream> {
     let endpoints = endpoints(check, key, raw);
     // One binding in this release, so that there is nothing to choose.
-    match raw.protocol.binding {
-        RawBinding::Auto | RawBinding::Jsonrpc => {}
-    }
     let balancing = watch::balancing(check, key, raw);
     let retry_budget = watch::percent(check, &join(key, "retry_budget"), raw.retry_budget, 0);
     let encrypts = endpoints
@@ -74,6 +71,11 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
             RawGeneration::Auto => None,
             RawGeneration::V0_3 => Some(Generation::V0_3),
             RawGeneration::V1_0 => Some(Generation::V1_0),
+        },
+        binding: match raw.protocol.binding {
+            RawBinding::Auto => None,
+            RawBinding::Jsonrpc => Some(Binding::JsonRpc),
+            RawBinding::HttpJson => Some(Binding::HttpJson),
         },
         endpoints: endpoints?,
         balancing: balancing?,

@@ -192,7 +192,10 @@ impl Default for RawProbe {
 pub struct RawProtocol {
     /// The A2A generation. `auto` reads it from the agent's own card; say it for an agent whose card is wrong.
     pub generation: RawGeneration,
-    /// The A2A binding. `auto` reads it from the agent's own card.
+    /// The A2A binding that the gateway speaks to the endpoints. `auto` reads it from the agent's own card: JSON-RPC if the card
+    /// offers it, because it carries everything that any caller can say, else HTTP+JSON; JSON-RPC while no card is known. Say
+    /// `http_json` for an agent of both bindings whose endpoints' URLs are those of HTTP+JSON, and either one for an agent whose
+    /// card is wrong.
     pub binding: RawBinding,
 }
 
@@ -222,6 +225,7 @@ pub enum RawGeneration {
 pub enum RawBinding {
     Auto,
     Jsonrpc,
+    HttpJson,
 }
 
 /// One replica of an agent.
@@ -229,7 +233,9 @@ pub enum RawBinding {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Endpoint", extend("required" = ["url"]))]
 pub struct RawEndpoint {
-    /// The agent's JSON-RPC URL. Its text identifies the endpoint in task records: keep it.
+    /// The agent's URL in the binding that it is called in (`protocol.binding`): where JSON-RPC is posted to, or what the paths of
+    /// HTTP+JSON (`/message:send`, in 0.3 `/v1/message:send`) are appended to. Its text identifies the endpoint in task records:
+    /// keep it.
     pub url: Option<String>,
     /// Gives it no new work; what belongs to its tasks and contexts still goes to it. Can be changed while the gateway runs,
     /// on the admin listener.

@@ -1,3 +1,4 @@
 //! Standards and recordings.
 
 mod replay;
+mod replay_http_json;

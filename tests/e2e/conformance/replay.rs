@@ -60,18 +60,25 @@ const ANSWERED_HERE: &[(&str, u16, i64, &str)] = &[
 /// Rewritten on purpose: only the status is compared.
 const REWRITTEN: &[&str] = &["extended-card", "extended-card-no-params", "extended-card-rpc"];
 
-struct Exchange {
-    name: String,
-    meta: Value,
+pub(super) struct Exchange {
+    pub(super) name: String,
+    pub(super) meta: Value,
     folder: PathBuf,
 }
 
 fn exchanges(generation: &str) -> Vec<Exchange> {
+    let mut found = recorded(generation, &["jsonrpc", "jsonrpc-js"]);
+    found.retain(|exchange| exchange.meta["request"]["method"] == "POST");
+    found
+}
+
+/// All calls in these folders of a generation.
+pub(super) fn recorded(generation: &str, folders: &[&str]) -> Vec<Exchange> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/corpus")
         .join(generation);
     let mut found = Vec::new();
-    for folder in ["jsonrpc", "jsonrpc-js"] {
+    for folder in folders {
         let folder = root.join(folder);
         for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}")) {
             let file = entry.unwrap().file_name().into_string().unwrap();
@@ -80,7 +87,7 @@ fn exchanges(generation: &str) -> Vec<Exchange> {
             };
             let meta: Value = serde_json::from_slice(&std::fs::read(folder.join(&file)).unwrap()).unwrap();
             // Webhook calls are the agent's own requests to the caller's side.
-            if meta["request"]["method"] == "POST" && !name.starts_with("push-delivery") {
+            if !name.starts_with("push-delivery") {
                 let name = format!(
                     "{}/{name}",
                     folder.strip_prefix(root.parent().unwrap()).unwrap().display()
@@ -98,12 +105,12 @@ fn exchanges(generation: &str) -> Vec<Exchange> {
 }
 
 impl Exchange {
-    fn file(&self, side: &str) -> Option<Vec<u8>> {
+    pub(super) fn file(&self, side: &str) -> Option<Vec<u8>> {
         let file = self.meta[side]["body_file"].as_str()?;
         Some(std::fs::read(self.folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}")))
     }
 
-    fn headers(&self, side: &str) -> Vec<(String, String)> {
+    pub(super) fn headers(&self, side: &str) -> Vec<(String, String)> {
         let fields = self.meta[side]["headers"].as_array().cloned().unwrap_or_default();
         fields
             .iter()
@@ -125,7 +132,7 @@ impl Exchange {
 }
 
 /// The recorded answer as it goes over the wire, streams in odd pieces.
-fn wire(exchange: &Exchange) -> Vec<u8> {
+pub(super) fn wire(exchange: &Exchange) -> Vec<u8> {
     let body = exchange.file("response").unwrap_or_default();
     let status = exchange.meta["response"]["status"].as_u64().expect("a status");
     let mut out = format!("HTTP/1.1 {status} X\r\n");

@@ -1,6 +1,7 @@
 //! A fake agent over raw sockets: it shows whatever misbehaviour a test needs, and remembers what it was sent.
 //!
-//! The card is served by itself; every `POST` is recorded and answered by the script, and the `GET` of an extended card too.
+//! The card is served by itself; every `POST` is recorded and answered by the script, and the `GET` of an extended card too, and
+//! of an agent of HTTP+JSON every other request.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,12 @@ pub struct Received {
 impl Received {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Method and target.
+    pub fn line(&self) -> &str {
+        let line = self.head.lines().next().unwrap_or_default();
+        line.rsplit_once(' ').map_or(line, |(line, _)| line)
     }
 
     /// The raw `id` as JSON text.
@@ -87,6 +94,10 @@ pub const CARD_0_3: &str = r#"{"name":"Fake","description":"d","version":"1","pr
 /// Both generations.
 pub const CARD_HYBRID: &str = r#"{"name":"Fake","description":"d","version":"1","protocolVersion":"0.3.0","url":"http://agent.internal/","preferredTransport":"JSONRPC","supportedInterfaces":[{"url":"http://agent.internal/","protocolBinding":"JSONRPC","protocolVersion":"1.0"},{"url":"http://agent.internal/","protocolBinding":"JSONRPC","protocolVersion":"0.3"}],"capabilities":{"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
 
+/// Over HTTP+JSON alone.
+pub const CARD_HTTP_JSON: &str = r#"{"name":"Fake","description":"d","version":"1","supportedInterfaces":[{"url":"http://agent.internal/","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"}],"capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
+pub const CARD_HTTP_JSON_0_3: &str = r#"{"name":"Fake","description":"d","version":"1","protocolVersion":"0.3.0","url":"http://agent.internal/","preferredTransport":"HTTP+JSON","capabilities":{"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
+
 impl Agent {
     /// With a 1.0 card.
     pub async fn start(script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
@@ -101,17 +112,24 @@ impl Agent {
     /// Behind TLS.
     pub async fn over_tls(acceptor: TlsAcceptor, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        Self::begin(socket, Some(acceptor), CARD, script)
+        Self::begin(socket, Some(acceptor), CARD, false, script)
     }
 
     pub fn on(socket: TcpListener, card: &str, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
-        Self::begin(socket, None, card, script)
+        Self::begin(socket, None, card, false, script)
+    }
+
+    /// Whose script answers requests of every method, but for the card.
+    pub async fn over_http_json(card: &str, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::begin(socket, None, card, true, script)
     }
 
     fn begin(
         socket: TcpListener,
         acceptor: Option<TlsAcceptor>,
         card: &str,
+        every_method: bool,
         script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let address = socket.local_addr().expect("an address");
@@ -147,6 +165,7 @@ impl Agent {
                         stream,
                         certificate,
                         card,
+                        every_method,
                         cards: asked,
                         script,
                         log,
@@ -203,6 +222,8 @@ struct Connection {
     stream: Box<dyn Io>,
     certificate: Option<Vec<u8>>,
     card: Arc<Mutex<String>>,
+    /// The script answers requests that are no `POST` too.
+    every_method: bool,
     cards: Arc<AtomicUsize>,
     script: Arc<Script>,
     log: Arc<Mutex<Vec<Received>>>,
@@ -212,8 +233,9 @@ impl Connection {
     async fn serve(mut self) {
         let mut buffer = Vec::new();
         while let Some(request) = self.read(&mut buffer).await {
-            let is_call = request.head.contains("/authenticatedExtendedCard");
-            let reply = if request.head.starts_with("GET") && !is_call {
+            let is_card = request.line().contains("/.well-known/");
+            let is_call = self.every_method || request.head.contains("/authenticatedExtendedCard");
+            let reply = if request.head.starts_with("GET") && (is_card || !is_call) {
                 if request.head.contains("agent-card.json") {
                     self.cards.fetch_add(1, Ordering::SeqCst);
                     let card = self.card.lock().expect("card").clone();

@@ -17,14 +17,14 @@ use crate::harness::client::{Rpc, call_http2, open_grpc};
 use crate::harness::{Gateway, KEY, call, config_of, get};
 
 /// The agent stands at the root, because nothing stands before the paths of gRPC.
-async fn start(agent: &Agent, more: &str) -> Gateway {
+pub(super) async fn start(agent: &Agent, more: &str) -> Gateway {
     let config = config_of(&[agent.address], more, "").replace("path: /agent", "path: /");
     let gateway = Gateway::start(&config).await;
     gateway.ready().await;
     gateway
 }
 
-const OPEN: &str = "policy: { task_owner: none }";
+pub(super) const OPEN: &str = "policy: { task_owner: none }";
 
 fn message(generation: Generation, operation: Operation, params: &Value) -> Vec<u8> {
     let params = params.to_string();
@@ -32,11 +32,17 @@ fn message(generation: Generation, operation: Operation, params: &Value) -> Vec<
     grpc::write_request(generation, request).unwrap()
 }
 
-async fn ask(gateway: &Gateway, generation: Generation, operation: Operation, params: &Value) -> Rpc {
+pub(super) async fn ask(gateway: &Gateway, generation: Generation, operation: Operation, params: &Value) -> Rpc {
     by(KEY, gateway, generation, operation, params).await
 }
 
-async fn by(key: &str, gateway: &Gateway, generation: Generation, operation: Operation, params: &Value) -> Rpc {
+pub(super) async fn by(
+    key: &str,
+    gateway: &Gateway,
+    generation: Generation,
+    operation: Operation,
+    params: &Value,
+) -> Rpc {
     let message = message(generation, operation, params);
     let path = grpc::path(generation, operation).unwrap();
     with(
@@ -53,7 +59,7 @@ async fn with(gateway: &Gateway, path: &str, fields: &[(&str, &str)], body: Vec<
 }
 
 /// The messages of an answer as the canonical model says them.
-fn results(rpc: &Rpc, generation: Generation, operation: Operation) -> Vec<Value> {
+pub(super) fn results(rpc: &Rpc, generation: Generation, operation: Operation) -> Vec<Value> {
     let mut frames = Frames::new(1 << 20);
     frames.push(rpc.body.clone().into());
     let mut out = Vec::new();
@@ -75,7 +81,7 @@ fn task(id: &str) -> Value {
     json!({"id": id, "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}})
 }
 
-fn hello() -> Value {
+pub(super) fn hello() -> Value {
     json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}})
 }
 

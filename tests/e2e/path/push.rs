@@ -16,15 +16,15 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 /// Relays to loopback, and reaches the gateway where the test does.
 const PUSH: &str = "keys: [ { value: a-key-of-webhooks-with-32-characters } ], http: true, networks: [ 127.0.0.0/8 ]";
 
-fn push(more: &str) -> String {
+pub(super) fn push(more: &str) -> String {
     format!("push: {{ {PUSH}, {more} }}")
 }
 
-fn task_1_0(id: &str, state: &str) -> Value {
+pub(super) fn task_1_0(id: &str, state: &str) -> Value {
     json!({"id": id, "contextId": "c", "status": {"state": state}})
 }
 
-fn task_0_3(id: &str, state: &str) -> Value {
+pub(super) fn task_0_3(id: &str, state: &str) -> Value {
     json!({"kind": "task", "id": id, "contextId": "c", "status": {"state": state}})
 }
 
@@ -66,7 +66,7 @@ fn keeps(card: &'static str) -> impl Future<Output = Agent> {
 }
 
 /// A caller's webhook: takes what comes.
-async fn webhook() -> Agent {
+pub(super) async fn webhook() -> Agent {
     Agent::start(|_| Reply::Whole(202, "", String::new())).await
 }
 
@@ -85,17 +85,17 @@ fn old(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }).to_string()
 }
 
-async fn ask(gateway: &Gateway, method: &str, params: &Value) -> Answer {
+pub(super) async fn ask(gateway: &Gateway, method: &str, params: &Value) -> Answer {
     post(gateway.address, "/agent", &old(method, params)).await
 }
 
 /// The webhook with everything that is kept from the agent.
-fn secret(hook: &Agent) -> Value {
+pub(super) fn secret(hook: &Agent) -> Value {
     json!({"id": "p1", "url": format!("http://{}/hook?k=v", hook.address), "token": "s3cret",
         "authentication": {"schemes": ["Bearer"], "credentials": "hunter2"}})
 }
 
-fn secret_1_0(hook: &Agent) -> Value {
+pub(super) fn secret_1_0(hook: &Agent) -> Value {
     json!({"id": "p1", "url": format!("http://{}/hook?k=v", hook.address), "token": "s3cret",
         "authentication": {"scheme": "Bearer", "credentials": "hunter2"}})
 }
@@ -132,7 +132,7 @@ fn given(agent: &Agent) -> String {
 }
 
 /// What the agent does with an address: posts there.
-async fn notify(gateway: &Gateway, path: &str, body: &Value) -> Answer {
+pub(super) async fn notify(gateway: &Gateway, path: &str, body: &Value) -> Answer {
     call(gateway.address, "POST", path, &[JSON], &body.to_string()).await
 }
 
@@ -146,7 +146,7 @@ async fn registered(gateway: &Gateway, agent: &Agent, hook: &Agent) -> String {
     given(agent)
 }
 
-fn told(hook: &Agent) -> Received {
+pub(super) fn told(hook: &Agent) -> Received {
     let mut received = hook.received();
     assert_eq!(received.len(), 1, "one notification");
     received.remove(0)

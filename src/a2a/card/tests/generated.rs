@@ -231,8 +231,8 @@ proptest! {
         // The public card is one that the gateway itself accepts, with the requirement that is enforced.
         let again = read(&once.bytes).unwrap();
         prop_assert!(again.interfaces.iter().all(|interface| interface.url == PUBLIC));
-        prop_assert!(again.generations().iter().all(|generation| input.served.contains(generation)));
-        prop_assert_eq!(again.generations().is_empty(), input.served.is_empty());
+        prop_assert!(again.generations(Binding::JsonRpc).iter().all(|generation| input.served.contains(generation)));
+        prop_assert_eq!(again.generations(Binding::JsonRpc).is_empty(), input.served.is_empty());
         if !input.served.is_empty() {
             let demanded = again.security.clone().unwrap();
             prop_assert_eq!(demanded.alternatives.len(), input.enforced.alternatives.len());

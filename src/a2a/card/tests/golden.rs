@@ -20,7 +20,7 @@ fn check_text(name: &str, value: &Value) {
 fn check(name: &str, generations: &[Generation], security: Security) {
     let bytes = file(&format!("{name}.json"));
     let card = read(&bytes).unwrap();
-    assert_eq!(card.generations(), generations, "{name}");
+    assert_eq!(card.generations(Binding::JsonRpc), generations, "{name}");
     assert_eq!(card.security, Ok(security), "{name}");
     assert!(card.schemes.values().all(Option::is_some), "{name}");
     // What the agent itself speaks; with nothing to go by, everything.

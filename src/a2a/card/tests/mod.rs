@@ -76,6 +76,7 @@ fn publication() -> Publication {
         served: Generation::ALL.to_vec(),
         by_version: false,
         bindings: vec![Binding::JsonRpc],
+        spoken: Binding::JsonRpc,
         enforced: security(&[
             &[("bearer", &[])],
             &[("key", &[]), ("mtls", &[])],

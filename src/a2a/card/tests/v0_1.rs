@@ -86,5 +86,9 @@ fn it_reads_as_the_same_agent() {
         }
     );
     assert_eq!(read.security, Ok(security(&[&[("Bearer", &[])]])));
-    assert_eq!(read.generations(), [], "no generation that is spoken to");
+    assert_eq!(
+        read.generations(Binding::JsonRpc),
+        [],
+        "no generation that is spoken to"
+    );
 }

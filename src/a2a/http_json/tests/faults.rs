@@ -215,3 +215,31 @@ fn what_was_written_is_read() {
         }
     }
 }
+
+#[test]
+fn an_agents_own_errors_are_told_from_pages() {
+    let check = |status: u16, body: &str, expected: (bool, bool)| {
+        let body = body.as_bytes();
+        assert_eq!(
+            (is_fault(status, body), is_of_agent(status, body)),
+            expected,
+            "{status}"
+        );
+    };
+    let named = r#"{"error":{"code":502,"message":"m","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo",
+        "reason":"INVALID_AGENT_RESPONSE","domain":"a2a-protocol.org"}]}}"#;
+    check(404, r#"{"message":"Task not found"}"#, (true, true));
+    check(500, r#"{"error":{"code":500,"message":"boom"}}"#, (true, true));
+    check(501, "Not Implemented", (true, true));
+    check(405, "", (true, true));
+    // What proxies say for an agent that does not answer has the form too.
+    check(
+        503,
+        r#"{"error":{"code":503,"message":"no healthy upstream"}}"#,
+        (true, false),
+    );
+    check(502, named, (true, true));
+    check(404, "<h1>Not Found</h1>", (false, false));
+    check(404, r#"{"detail":"Not Found"}"#, (false, false));
+    check(500, "Internal Server Error", (false, false));
+}

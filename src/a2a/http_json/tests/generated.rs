@@ -245,6 +245,8 @@ proptest! {
     fn sends_survive(both in send(), tenant in option::of(id()), stream in any::<bool>()) {
         let new = both.1.to_string();
         let mut request: model::SendMessageRequest<'_> = serde_json::from_str(&new).unwrap();
+        // In 0.3 that is how a body of something else reads.
+        prop_assume!(!request.message.parts.is_empty());
         let task = request.message.task_id.clone();
         let task = Some(task.as_str()).filter(|task| !task.is_empty());
         let wrap = |request| if stream { Request::Stream(request) } else { Request::Send(request) };

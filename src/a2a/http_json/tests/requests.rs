@@ -401,3 +401,18 @@ fn requests_that_are_none_are_malformed() {
     check("GET /tasks?pageSize=1&pageSize=1", Value::Null);
     assert_eq!(params("GET /v1/tasks", &Value::Null), Err(Error::Unsupported));
 }
+
+#[test]
+fn what_no_query_can_carry_is_not_written() {
+    let list = |length: usize| {
+        let request = model::ListTasksRequest {
+            page_token: Text::from("x".repeat(length)),
+            ..model::ListTasksRequest::default()
+        };
+        write_request(V1_0, Request::List(request)).map(|written| written.path)
+    };
+    // The path, and the name of the parameter.
+    let most = 32 * 1024 - "/tasks".len() - "pageToken=".len();
+    assert_eq!(list(most), Ok("/tasks".to_owned()));
+    assert_eq!(list(most + 1), Err(Error::Malformed));
+}

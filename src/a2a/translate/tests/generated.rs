@@ -277,7 +277,7 @@ proptest! {
             for caller in Generation::ALL {
                 for operation in Operation::ALL {
                     let _read = pair(caller).request(&call(caller, operation), written(body), None);
-                    let _read = pair(caller).answer(operation, &id, body, &[], None);
+                    let _read = pair(caller).answer(operation, &id, Told::whole(200, body), &[], None);
                 }
                 let _read = pair(caller).task_event(&id, body, &[]);
             }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::a2a::Generation::{V0_3, V1_0};
 use crate::a2a::json::Limits;
-use crate::a2a::{ContextId, TaskId, TaskState};
+use crate::a2a::{ContextId, TaskId, TaskState, jsonrpc};
 
 fn rpc(generation: Generation) -> Dialect {
     Dialect {
@@ -51,7 +51,11 @@ fn params(caller: Generation, operation: Operation, params: &Value) -> Result<Va
     let method = jsonrpc::method_name(caller, operation).unwrap();
     let body = json!({ "jsonrpc": "2.0", "id": "r-1", "method": method, "params": params }).to_string();
     let out = pair(caller).request(&call(caller, operation), written(body.as_bytes()), None)?;
-    let out: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(
+        (out.verb, out.path.as_str(), out.query),
+        (http_json::Verb::Post, "", None)
+    );
+    let out: Value = serde_json::from_slice(&out.body).unwrap();
     assert_eq!(out["jsonrpc"], "2.0");
     assert_eq!(out["id"], "r-1");
     assert_eq!(
@@ -72,7 +76,8 @@ fn judged(caller: Generation, operation: Operation, body: &str) -> Vec<Revealed>
 fn result(caller: Generation, operation: Operation, result: &Value) -> Result<Value, Error> {
     let body = json!({ "result": result, "id": "r-1", "jsonrpc": "2.0" }).to_string();
     let id = RpcId(Bytes::from_static(b"\"r-1\""));
-    let out = pair(caller).answer(operation, &id, body.as_bytes(), &judged(caller, operation, &body), None)?;
+    let told = Told::whole(200, body.as_bytes());
+    let out = pair(caller).answer(operation, &id, told, &judged(caller, operation, &body), None)?;
     assert_eq!(out.standing, Standing::Unsaid);
     let out: Value = serde_json::from_slice(&out.body).unwrap();
     assert_eq!(out["id"], "r-1");
@@ -382,7 +387,8 @@ fn push_configurations_come_both_ways() {
     }
     // Some agents leave the result out.
     let id = RpcId(Bytes::from_static(b"1"));
-    let deleted = pair(V1_0).answer(Operation::PushDelete, &id, br#"{"jsonrpc":"2.0","id":1}"#, &[], None);
+    let told = Told::whole(200, br#"{"jsonrpc":"2.0","id":1}"#);
+    let deleted = pair(V1_0).answer(Operation::PushDelete, &id, told, &[], None);
     assert_eq!(deleted.unwrap().body, br#"{"jsonrpc":"2.0","id":1,"result":null}"#);
 }
 
@@ -420,7 +426,7 @@ fn the_agents_tenant_is_told() {
     let out = pair
         .request(&call(V0_3, Operation::Get), written(body.as_bytes()), None)
         .unwrap();
-    let out: Value = serde_json::from_slice(&out).unwrap();
+    let out: Value = serde_json::from_slice(&out.body).unwrap();
     assert_eq!(out["params"], json!({"tenant": "north", "id": "t1"}));
 }
 
@@ -430,7 +436,7 @@ fn errors_keep_their_code_and_text() {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "error": error }).to_string();
         let id = RpcId(Bytes::from_static(b"1"));
         let out = pair(caller)
-            .answer(Operation::Get, &id, body.as_bytes(), &[], None)
+            .answer(Operation::Get, &id, Told::whole(200, body.as_bytes()), &[], None)
             .unwrap();
         let out: Value = serde_json::from_slice(&out.body).unwrap();
         assert!(out.get("result").is_none());
@@ -579,7 +585,13 @@ fn a_stream_of_1_0_opens_with_its_task() {
     let events = |caller, result: &Value, opens: bool| -> Vec<Value> {
         let data = json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string();
         let judged = judged(caller, Operation::Stream, &data);
-        let out = pair(caller).event(Operation::Stream, &id, data.as_bytes(), &judged, opens);
+        let out = pair(caller).event(
+            Operation::Stream,
+            &id,
+            Told::event(data.as_bytes(), false),
+            &judged,
+            opens,
+        );
         let out = out.unwrap();
         let text = std::str::from_utf8(&out.bytes).unwrap();
         let data = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
@@ -630,14 +642,15 @@ fn an_answer_about_other_ids_than_were_judged_is_none() {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "result": task_0_3() }).to_string();
     let check = |judged: &[Revealed], expected: bool| {
         let body = body.as_bytes();
+        let told = Told::whole(200, body);
         let pair = pair(V1_0);
         assert_eq!(
-            pair.answer(Operation::Get, &id, body, judged, None).is_ok(),
+            pair.answer(Operation::Get, &id, told, judged, None).is_ok(),
             expected,
             "{judged:?}"
         );
         assert_eq!(
-            pair.event(Operation::Stream, &id, body, judged, false).is_ok(),
+            pair.event(Operation::Stream, &id, told, judged, false).is_ok(),
             expected,
             "{judged:?}"
         );
@@ -647,4 +660,72 @@ fn an_answer_about_other_ids_than_were_judged_is_none() {
     check(&[revealed("t2", "c1")], false);
     check(&[revealed("t1", "c2")], false);
     check(&[], false);
+}
+
+#[test]
+fn an_agent_of_http_json_is_asked_by_its_paths_and_told_from_its_bodies() {
+    let over = |caller, generation| Pair {
+        caller: rpc(caller),
+        agent: Dialect {
+            generation,
+            binding: Binding::HttpJson,
+        },
+        tenant: (generation == V1_0).then(|| Arc::from("north")),
+    };
+    let get = json!({"jsonrpc": "2.0", "id": "r-1", "method": "tasks/get", "params": {"id": "t1"}}).to_string();
+    let asked = |pair: Pair| {
+        let written = pair.request(&call(V0_3, Operation::Get), written(get.as_bytes()), None);
+        written.unwrap().path
+    };
+    assert_eq!(asked(over(V0_3, V0_3)), "/v1/tasks/t1");
+    assert_eq!(asked(over(V0_3, V1_0)), "/north/tasks/t1");
+    let id = RpcId(Bytes::from_static(b"\"r-1\""));
+    let pair = over(V0_3, V1_0);
+    let told = |told| -> Value {
+        let judged = [Revealed {
+            task: Some(TaskId::new("t1")),
+            context: Some(ContextId::new("c1")),
+            state: None,
+        }];
+        let answer = pair.answer(Operation::Get, &id, told, &judged, None).unwrap();
+        serde_json::from_slice(&answer.body).unwrap()
+    };
+    let task = task_1_0().to_string();
+    assert_eq!(told(Told::whole(200, task.as_bytes()))["result"], task_0_3());
+    let error = told(Told::whole(404, br#"{"message":"Task not found"}"#));
+    assert_eq!(error["error"], json!({"code": -32001, "message": "Task not found"}));
+    // Pages are joined without an envelope, as they came.
+    let call = Call {
+        task: Some(TaskId::new("t1")),
+        ..call(V0_3, Operation::PushList)
+    };
+    let page = json!({"configs": [{"taskId": "t1", "id": "p"}], "nextPageToken": "n"}).to_string();
+    let next = pair.next_page(&call, page.as_bytes()).unwrap().unwrap();
+    assert_eq!(
+        (next.path.as_str(), next.query.as_deref()),
+        ("/north/tasks/t1/pushNotificationConfigs", Some("pageToken=n"))
+    );
+    let joined = pair.join_pages(&call, &[page.clone().into(), page.into()]).unwrap();
+    let joined: Value = serde_json::from_slice(&joined).unwrap();
+    assert_eq!(joined["configs"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn lists_are_asked_and_told_in_both_bindings() {
+    let body = br#"{"jsonrpc":"2.0","id":7,"method":"ListTasks","params":{"contextId":"c","pageSize":3,"draft":1}}"#;
+    let written = write_list(body).unwrap();
+    assert_eq!(
+        (written.path.as_str(), written.query.as_deref()),
+        ("/tasks", Some("contextId=c&pageSize=3"))
+    );
+    assert_eq!(write_list(br#"{"params":{"pageSize":"x"}}"#), Err(Error::Malformed));
+    let id = RpcId(Bytes::from_static(b"7"));
+    let told = |told| String::from_utf8(written_list(&id, told).unwrap().to_vec()).unwrap();
+    let page = told(Told::whole(200, br#"{"tasks": [ {"x":1.0} ]}"#));
+    assert_eq!(page, r#"{"jsonrpc":"2.0","id":7,"result":{"tasks": [ {"x":1.0} ]}}"#);
+    let error = told(Told::whole(400, br#"{"error":{"code":400,"message":"no"}}"#));
+    assert_eq!(
+        error,
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no"}}"#
+    );
 }

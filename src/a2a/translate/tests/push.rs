@@ -25,7 +25,7 @@ fn registered(pair: &Pair, operation: Operation, params: &Value) -> Value {
     let method = jsonrpc::method_name(caller, operation).unwrap();
     let body = json!({ "jsonrpc": "2.0", "id": "r-1", "method": method, "params": params }).to_string();
     let out = pair.request(&call(caller, operation), written(body.as_bytes()), Some(&Prefix));
-    serde_json::from_slice::<Value>(&out.unwrap()).unwrap()["params"].clone()
+    serde_json::from_slice::<Value>(&out.unwrap().body).unwrap()["params"].clone()
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn the_callers_own_webhook_is_shown() {
     let shown = |caller, operation, result: Value| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string();
         let out = pair(caller)
-            .answer(operation, &id, body.as_bytes(), &[], Some(&Prefix))
+            .answer(operation, &id, Told::whole(200, body.as_bytes()), &[], Some(&Prefix))
             .unwrap();
         serde_json::from_slice::<Value>(&out.body).unwrap()["result"].clone()
     };
@@ -91,10 +91,10 @@ fn the_callers_own_webhook_is_shown() {
 
 fn told(body: &Value, to: Generation) -> Result<Value, Error> {
     let notification = notification(body.to_string().as_bytes(), to, Limits::default())?;
-    Ok(match notification.told {
-        Told::Body(body) => serde_json::from_slice(&body).unwrap(),
-        Told::Task => json!("task"),
-        Told::Nothing => json!("nothing"),
+    Ok(match notification.relayed {
+        Relayed::Body(body) => serde_json::from_slice(&body).unwrap(),
+        Relayed::Task => json!("task"),
+        Relayed::Nothing => json!("nothing"),
     })
 }
 
@@ -183,7 +183,7 @@ fn a_task_that_was_asked_for_is_told_whole() {
         task: Some(TaskId::new("t1")),
         ..call(V1_0, Operation::Get)
     };
-    let body: Value = serde_json::from_slice(&pair.ask_task(&asked).unwrap()).unwrap();
+    let body: Value = serde_json::from_slice(&pair.ask_task(&asked).unwrap().body).unwrap();
     assert_eq!(
         body,
         json!({"jsonrpc": "2.0", "id": "r-1", "method": "GetTask", "params": {"id": "t1"}})
