@@ -140,6 +140,11 @@ impl Operation {
         matches!(self, Self::Stream | Self::Subscribe)
     }
 
+    /// The answer has push configurations in it.
+    pub fn shows_webhooks(self) -> bool {
+        matches!(self, Self::PushCreate | Self::PushGet | Self::PushList)
+    }
+
     /// Repeating the call changes nothing at the agent.
     pub fn is_read(self) -> bool {
         matches!(

@@ -115,6 +115,9 @@ pub enum Error {
     /// A task or context does not exist, or belongs to somebody else: nobody outside can tell which.
     #[error("the task is not the caller's, or nobody's")]
     TaskNotFound,
+    /// A notification is of a task that no answer has told of, as far as is known.
+    #[error("no answer has told of the task yet")]
+    Unrecorded,
 }
 
 /// Every authenticated principal may address every agent whose requirement it met.
@@ -154,6 +157,8 @@ pub fn call(
 pub struct Notified {
     admitted: Admitted,
     call: Arc<Call>,
+    /// The address was sealed for this very task, which was the owner's then.
+    names_task: bool,
 }
 
 impl Notified {
@@ -163,8 +168,14 @@ impl Notified {
     }
 }
 
-/// `owner` is whom the address was sealed for.
-pub fn notified(route: RouteMatch, owner: &Arc<str>, task: TaskId, generation: Generation) -> Notified {
+/// `owner` is whom the address was sealed for; `names_task`: for this task too.
+pub fn notified(
+    route: RouteMatch,
+    owner: &Arc<str>,
+    task: TaskId,
+    generation: Generation,
+    names_task: bool,
+) -> Notified {
     let call = get(Binding::JsonRpc, generation, task, RpcId::one());
     Notified {
         admitted: Admitted {
@@ -173,14 +184,24 @@ pub fn notified(route: RouteMatch, owner: &Arc<str>, task: TaskId, generation: G
             owner: owner.clone(),
         },
         call: Arc::new(call),
+        names_task,
     }
 }
 
-/// The task must be the owner's, whoever else may use it. As in an answer, one without a record is told of for the first time.
+/// The task must be the owner's, whoever else may use it. Of one without a record only the answer that makes it may tell
+/// whose it is: whoever posts is not known, and it may be somebody's whose record is lost.
 pub fn told(notified: Notified, ownership: &Ownership, owners: &impl Owners) -> Result<Permit, Error> {
-    let Notified { admitted, call } = notified;
-    if ownership.is_enforced() && owners.of_task().is_some_and(|owner| *owner != *admitted.owner) {
-        return Err(Error::TaskNotFound);
+    let Notified {
+        admitted,
+        call,
+        names_task,
+    } = notified;
+    if ownership.is_enforced() {
+        match owners.of_task() {
+            Some(owner) if *owner != *admitted.owner => return Err(Error::TaskNotFound),
+            None if !names_task => return Err(Error::Unrecorded),
+            Some(_) | None => {}
+        }
     }
     Ok(Permit { admitted, call })
 }

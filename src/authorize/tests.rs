@@ -298,15 +298,22 @@ fn a_probe_only_gets_the_task_that_was_permitted() {
 
 #[test]
 fn a_notification_permits_a_get_of_the_owners_task_alone() {
-    let check = |owner: TaskOwner, known: Option<&'static str>, allowed: bool| {
+    let check = |owner: TaskOwner, known: Option<&'static str>, names_task: bool, expected: Result<(), Error>| {
         let ownership = Ownership::new(&owned_by(owner.clone()), false);
-        let notified = notified(ROUTE, &Arc::from("key:ann"), TaskId::new("t"), Generation::V1_0);
+        let notified = notified(
+            ROUTE,
+            &Arc::from("key:ann"),
+            TaskId::new("t"),
+            Generation::V1_0,
+            names_task,
+        );
         let known = Known {
             task: known,
             ..Known::default()
         };
         let permit = told(notified, &ownership, &known);
-        assert_eq!(permit.is_ok(), allowed, "{owner:?} {known:?}");
+        let got = permit.as_ref().map(|_| ()).map_err(Clone::clone);
+        assert_eq!(got, expected, "{owner:?} {known:?}");
         if let Ok(permit) = permit {
             let expected = Call {
                 id: RpcId::one(),
@@ -319,11 +326,21 @@ fn a_notification_permits_a_get_of_the_owners_task_alone() {
             );
         }
     };
-    check(TaskOwner::Principal, Some("key:ann"), true);
-    check(TaskOwner::Principal, Some("key:bob"), false);
-    check(TaskOwner::Principal, None, true);
-    check(TaskOwner::Claim("tenant".to_owned()), Some("tenant=acme"), false);
-    check(TaskOwner::Nobody, Some("key:bob"), true);
+    for names_task in [false, true] {
+        check(TaskOwner::Principal, Some("key:ann"), names_task, Ok(()));
+        check(
+            TaskOwner::Principal,
+            Some("key:bob"),
+            names_task,
+            Err(Error::TaskNotFound),
+        );
+        let claim = || TaskOwner::Claim("tenant".to_owned());
+        check(claim(), Some("tenant=acme"), names_task, Err(Error::TaskNotFound));
+        check(TaskOwner::Nobody, Some("key:bob"), names_task, Ok(()));
+        check(TaskOwner::Nobody, None, names_task, Ok(()));
+    }
+    check(TaskOwner::Principal, None, true, Ok(()));
+    check(TaskOwner::Principal, None, false, Err(Error::Unrecorded));
 }
 
 #[test]
@@ -336,7 +353,7 @@ fn sharing_does_not_let_a_notification_tell_of_tasks_of_others() {
             access: TaskAccess::Full,
         }],
     };
-    let notified = notified(ROUTE, &Arc::from("key:ann"), TaskId::new("t"), Generation::V1_0);
+    let notified = notified(ROUTE, &Arc::from("key:ann"), TaskId::new("t"), Generation::V1_0, true);
     let bobs = Known {
         task: Some("key:bob"),
         ..Known::default()

@@ -90,6 +90,8 @@ reasons! {
     PushUnreadable = "push_unreadable", Downstream;
     /// As many notifications of the agent as `push.concurrent` allows are under way.
     PushBusy = "push_busy", Upstream;
+    /// A notification came before the answer that tells whose the task is.
+    PushEarly = "push_early", Upstream;
     /// The caller's webhook did not take a notification.
     PushFailed = "push_failed", Upstream;
     /// The extended card was asked for by somebody who did not authenticate, or the agent has none.

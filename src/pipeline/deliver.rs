@@ -150,7 +150,7 @@ impl Pipeline {
     ) -> Result<(Pair, Learner), Reject> {
         let pair = enforced.pair_of(ticket.generation);
         let generation = pair.agent.generation;
-        let notified = authorize::notified(route, &ticket.owner, task.clone(), generation);
+        let notified = authorize::notified(route, &ticket.owner, task.clone(), generation, ticket.task.is_some());
         let named = Named {
             affinity: &self.affinity,
             agent: &agent.metrics.name,
@@ -166,10 +166,13 @@ impl Pipeline {
         if knowledge == Knowledge::Partial {
             owners = owners.alone(ownership, named.call)?;
         }
-        let permit = authorize::told(notified, ownership, &owners).map_err(|_| {
-            agent.metrics.owner_conflicts.inc();
-            held.record.detail = Some(owners.why_not_found());
-            Reject::new(Reason::PushForeign)
+        let permit = authorize::told(notified, ownership, &owners).map_err(|error| match error {
+            authorize::Error::Unrecorded => Reject::from(error),
+            authorize::Error::TaskNotFound | authorize::Error::Ownerless | authorize::Error::Version => {
+                agent.metrics.owner_conflicts.inc();
+                held.record.detail = Some(owners.why_not_found());
+                Reject::new(Reason::PushForeign)
+            }
         })?;
         let endpoint = match owners.endpoint(&permit, ownership)? {
             Some(endpoint) => endpoint,

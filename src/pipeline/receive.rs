@@ -169,9 +169,26 @@ impl Pipeline {
                 }
                 translating.finish(permit.call(), parts, &bytes, &revealed, outcome)
             }
-            _ => Ok(Answered::whole(parts, bytes, outcome)),
+            _ => {
+                let bytes = conceal(agent, permit, bytes)?;
+                Ok(Answered::whole(parts, bytes, outcome))
+            }
         }
     }
+}
+
+/// An answer that goes on as it came may show webhooks that were set in the other generation, under the gateway's addresses.
+fn conceal(agent: &Agent, permit: &Permit, bytes: Bytes) -> Result<Bytes, Reject> {
+    let Some(relay) = agent
+        .relay
+        .as_ref()
+        .filter(|_| permit.call().operation.shows_webhooks())
+    else {
+        return Ok(bytes);
+    };
+    let concealed = relay.conceal(&bytes, permit.owner());
+    let concealed = concealed.map_err(|_| Reject::new(Reason::UpstreamBadAnswer))?;
+    Ok(concealed.unwrap_or(bytes))
 }
 
 /// The extended card, rewritten like the public one; only for callers who proved who they are (A2A 1.0 §3.1.11).

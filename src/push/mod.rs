@@ -20,6 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use governor::{DefaultDirectRateLimiter, Quota};
 use http::{HeaderName, HeaderValue, header};
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::a2a::model::{self, PushConfig};
@@ -207,6 +208,50 @@ impl Relay {
         if until < now { Err(Unknown::Expired) } else { Ok(ticket) }
     }
 
+    /// What an address of this agent holds, and the address without it: whatever address the gateway was reached under when it
+    /// was sealed.
+    fn sealed_in<'a>(&self, url: &'a str) -> Option<(&'a str, Ticket)> {
+        let at = url.rfind(PLACE)? + PLACE.len();
+        let (place, sealed) = url.split_at_checked(at)?;
+        Some((place, self.read(sealed)?.0))
+    }
+
+    /// An answer that goes on as it came, without addresses that were sealed for callers of another generation: their
+    /// registrant sees its webhook, others that there is one. `None`: there is none in it.
+    pub fn conceal(&self, body: &[u8], registrant: &str) -> serde_json::Result<Option<Bytes>> {
+        // Addresses may be spelled with escapes.
+        let mut value = serde_json::from_slice(body)?;
+        let concealed = self.conceal_in(&mut value, registrant);
+        Ok(concealed.then(|| Bytes::from(value.to_string())))
+    }
+
+    fn conceal_in(&self, value: &mut Value, registrant: &str) -> bool {
+        match value {
+            Value::String(text) => {
+                let Some((place, ticket)) = self.sealed_in(text) else {
+                    return false;
+                };
+                *text = if *ticket.registrant == *registrant {
+                    ticket.webhook.url
+                } else {
+                    place.to_owned()
+                };
+                true
+            }
+            Value::Array(items) => self.conceal_all(items, registrant),
+            Value::Object(members) => self.conceal_all(members.values_mut(), registrant),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    fn conceal_all<'a>(&self, values: impl IntoIterator<Item = &'a mut Value>, registrant: &str) -> bool {
+        // All of them: not only up to the first.
+        let concealed = values
+            .into_iter()
+            .filter_map(|value| self.conceal_in(value, registrant).then_some(()));
+        concealed.count() > 0
+    }
+
     fn read(&self, sealed: &str) -> Option<(Ticket, u64)> {
         if sealed.len() > MAX_SEALED {
             return None;
@@ -326,13 +371,13 @@ impl Webhooks for Desk {
     }
 
     fn show(&self, config: &mut PushConfig<'_>) {
-        // Under whatever address the gateway was reached when it was sealed.
-        let sealed = config.url.as_str().rsplit_once(PLACE);
-        let Some((ticket, _)) = sealed.and_then(|(_, sealed)| self.relay.read(sealed)) else {
+        let Some((place, ticket)) = self.relay.sealed_in(config.url.as_str()) else {
             return;
         };
-        // Somebody with whom the task is shared sees that there is a webhook, not whose secrets.
+        // Somebody with whom the task is shared sees that there is a webhook, not whose secrets; nor the address, by which
+        // anybody could tell it something.
         if ticket.registrant != self.registrant {
+            config.url = place.to_owned().into();
             return;
         }
         let Webhook {

@@ -235,10 +235,14 @@ fn a_webhook_is_shown_to_whom_registered_it() {
     };
     assert_eq!(shown(&late, &moved), webhook());
     let bob = desk(&relay, "key:bob", "key:ann", Some("t1"));
-    assert_eq!(shown(&bob, &theirs), theirs, "with whom a task is shared");
+    let hidden = |config: &PushConfig<'static>| PushConfig {
+        url: Text::from(config.url.as_str().replace(sealed_in(config), "")),
+        ..config.clone()
+    };
+    assert_eq!(shown(&bob, &theirs), hidden(&theirs), "with whom a task is shared");
     let own = registered(&bob, webhook()).unwrap();
     assert_eq!(shown(&bob, &own), webhook(), "on a task of somebody else");
-    assert_eq!(shown(&ann, &own), own);
+    assert_eq!(shown(&ann, &own), hidden(&own));
     assert_eq!(relay.open(sealed_in(&own), NOW).unwrap().owner, Arc::from("key:ann"));
     for foreign in [
         "https://hooks.example.com/push/AQAA",
@@ -251,6 +255,36 @@ fn a_webhook_is_shown_to_whom_registered_it() {
         };
         assert_eq!(shown(&ann, &config), config);
     }
+}
+
+#[test]
+fn sealed_addresses_are_shown_to_nobody() {
+    let relay = relay();
+    let ann = desk(&relay, "key:ann", "key:ann", Some("t1"));
+    let theirs = registered(&ann, webhook()).unwrap();
+    let url = theirs.url.as_str();
+    let place = url.replace(sealed_in(&theirs), "");
+    let answer = |url: &str| format!(r#"{{"id":1,"result":{{"configs":[{{"url":{url},"id":"p"}}]}}}}"#);
+    let escaped = format!("\"{}\"", url.replace('/', "\\/").replacen('p', "\\u0070", 1));
+    for spelled in [format!("\"{url}\""), escaped] {
+        for (registrant, expected) in [("key:ann", webhook().url.as_str()), ("key:bob", &*place)] {
+            let shown = relay
+                .conceal(answer(&spelled).as_bytes(), registrant)
+                .unwrap()
+                .expect("a change");
+            let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+            let config = serde_json::json!({"url": expected, "id": "p"});
+            assert_eq!(
+                shown,
+                serde_json::json!({"id": 1, "result": {"configs": [config]}}),
+                "{spelled}"
+            );
+        }
+    }
+    for other in ["\"https://hooks.example.com/push/AQAA\"", "7", "null"] {
+        assert_eq!(relay.conceal(answer(other).as_bytes(), "key:ann").unwrap(), None);
+    }
+    assert!(relay.conceal(b"{", "key:ann").is_err());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The body of an answer, with everything that lasts until its end.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -140,15 +140,12 @@ impl http_body::Body for Body {
                 let Some(held) = &mut this.held else {
                     return Poll::Ready(None);
                 };
-                let next = match stream.poll_chunk(cx, &mut held.record) {
-                    Poll::Pending => {
-                        let late = (deadline.as_mut()).is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready());
-                        if !late {
-                            return Poll::Pending;
-                        }
-                        Some(Err(Outcome::Rejected(Reason::DeadlineExceeded)))
-                    }
-                    Poll::Ready(next) => next,
+                // First: a stream that always has more would never come to it.
+                let late = (deadline.as_mut()).is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready());
+                let next = if late {
+                    Some(Err(Outcome::Rejected(Reason::DeadlineExceeded)))
+                } else {
+                    ready!(stream.poll_chunk(cx, &mut held.record))
                 };
                 // Over gRPC every end is told, and told apart, in the trailers.
                 let trailers = match &next {

@@ -263,7 +263,8 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
         | Reason::UpstreamBusy
-        | Reason::PushBusy => StatusCode::SERVICE_UNAVAILABLE,
+        | Reason::PushBusy
+        | Reason::PushEarly => StatusCode::SERVICE_UNAVAILABLE,
         Reason::PushFailed
         | Reason::UpstreamConnect
         | Reason::UpstreamClosed
@@ -317,6 +318,7 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::PushUnknown
         | Reason::PushForeign
         | Reason::PushUnreadable
+        | Reason::PushEarly
         | Reason::PushBusy
         | Reason::PushFailed => -31000 - i64::from(status(reason).as_u16()),
     }
@@ -362,6 +364,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::PushUnknown => "No webhook is known at this address",
         Reason::PushForeign => "The notification is not about a task of this webhook",
         Reason::PushUnreadable => "The body is no notification of A2A",
+        Reason::PushEarly => "It is not known yet whose the task is",
         Reason::PushBusy => "Too many notifications of the agent are under way",
         Reason::PushFailed => "The webhook did not take the notification",
         Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
@@ -383,7 +386,7 @@ pub fn text(reason: Reason) -> &'static str {
 /// Seconds after which another try may go better.
 pub fn retry_after(reason: Reason) -> Option<u32> {
     match reason {
-        Reason::RateLimited | Reason::UpstreamBusy | Reason::PushBusy => Some(1),
+        Reason::RateLimited | Reason::UpstreamBusy | Reason::PushBusy | Reason::PushEarly => Some(1),
         Reason::AuthenticationUnavailable
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
@@ -572,6 +575,7 @@ impl From<authorize::Error> for Reject {
             authorize::Error::Ownerless => Self::new(Reason::Forbidden),
             authorize::Error::Version => Self::new(Reason::VersionNotSupported),
             authorize::Error::TaskNotFound => Self::new(Reason::TaskNotFound),
+            authorize::Error::Unrecorded => Self::new(Reason::PushEarly),
         }
     }
 }

@@ -137,7 +137,7 @@ impl Pool {
             endpoint: self.endpoint.url.clone(),
             source,
         };
-        let place = self.places.clone().try_acquire_owned().map_err(|_| Error::Busy {
+        let place = self.place(class).ok_or_else(|| Error::Busy {
             endpoint: self.endpoint.url.clone(),
             most: self.most,
         })?;
@@ -178,6 +178,22 @@ impl Pool {
         }
         let connection = http1::Connection::new(io, self.header_bytes);
         Ok(self.lease_http1(connection, place, made, class, false))
+    }
+
+    /// For one more connection; where there is none, the oldest that idles for the other class makes room.
+    fn place(&self, class: Class) -> Option<OwnedSemaphorePermit> {
+        let free = || self.places.clone().try_acquire_owned().ok();
+        free().or_else(|| {
+            let mut idle = lock(self.stack(match class {
+                Class::Unary => Class::Stream,
+                Class::Stream => Class::Unary,
+            }));
+            if idle.is_empty() {
+                return None;
+            }
+            drop(idle.remove(0));
+            free()
+        })
     }
 
     fn lease_http1(

@@ -31,7 +31,7 @@ pub enum Error {
     Interim,
     #[error("a length that is none, or several that differ")]
     Length,
-    #[error("a transfer coding that is not chunked alone, or beside a length")]
+    #[error("a transfer coding that is not chunked alone, or beside a length, or a body where none can be")]
     Coding,
 }
 
@@ -108,8 +108,8 @@ fn head(whole: &Bytes, answer: &httparse::Response<'_, '_>) -> Result<Head, Erro
         let value = HeaderValue::from_maybe_shared(whole.slice_ref(field.value)).map_err(|_| Error::Field)?;
         parts.headers.append(name, value);
     }
-    let framing = framing(&parts, is_old)?;
-    let persists = !is_old && framing != Framing::Close && !says_close(&parts.headers);
+    let (framing, is_doubtful) = framing(&parts, is_old)?;
+    let persists = !is_old && !is_doubtful && framing != Framing::Close && !says_close(&parts.headers);
     Ok(Head {
         parts,
         framing,
@@ -117,8 +117,8 @@ fn head(whole: &Bytes, answer: &httparse::Response<'_, '_>) -> Result<Head, Erro
     })
 }
 
-/// RFC 9112 §6.3.
-fn framing(parts: &response::Parts, is_old: bool) -> Result<Framing, Error> {
+/// RFC 9112 §6.3; and whether something may follow all the same, which some servers send where no body can be.
+fn framing(parts: &response::Parts, is_old: bool) -> Result<(Framing, bool), Error> {
     let length = length(&parts.headers)?;
     let mut codings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
     let coding = codings.next();
@@ -130,12 +130,18 @@ fn framing(parts: &response::Parts, is_old: bool) -> Result<Framing, Error> {
     }
     let code = parts.status.as_u16();
     let empty = parts.status.is_informational() || matches!(code, NO_CONTENT | NOT_MODIFIED);
-    Ok(match length {
+    let is_announced = coding.is_some() || length.is_some_and(|length| length > 0);
+    if parts.status.is_informational() && is_announced {
+        // Behind it comes an answer or a body.
+        return Err(Error::Coding);
+    }
+    let framing = match length {
         _ if empty => Framing::Length(0),
         Some(length) => Framing::Length(length),
         None if coding.is_some() => Framing::Chunked,
         None => Framing::Close,
-    })
+    };
+    Ok((framing, empty && is_announced))
 }
 
 /// The length, which may be said several times as long as it is the same.

@@ -86,6 +86,35 @@ async fn connections_to_an_endpoint_are_bounded() {
 }
 
 #[tokio::test]
+async fn connections_that_idle_for_calls_of_another_kind_make_room() {
+    let task = r#"{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}"#;
+    let agent = Agent::start(move |request| {
+        let (id, answer) = (request.id(), request.json()["method"] == "SendMessage");
+        if answer {
+            return Reply::Json(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{task}}}"#));
+        }
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        sender
+            .try_send(Some(crate::harness::agent::event(&id, task)))
+            .expect("room");
+        Reply::Stream(receiver)
+    })
+    .await;
+    let yaml = with_upstream(&config_of(&[agent.address], "", ""), "max_connections: 1");
+    let gateway = Gateway::start(&yaml).await;
+    gateway.ready().await;
+    for _ in 0..3 {
+        for body in [
+            send("1", "x"),
+            send("1", "x").replace("SendMessage", "SendStreamingMessage"),
+        ] {
+            let got = post(gateway.address, "/agent", &body).await;
+            assert_eq!(got.status, 200, "{}", got.text());
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_second_answer_to_one_request_is_nobodys() {
     let answer = |id: &str, task: &str| {
         let body = format!(

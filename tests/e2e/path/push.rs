@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::ownership::{ANN, BOB, by, yaml};
 use crate::harness::agent::{Agent, CARD, CARD_0_3, CARD_HYBRID, Received, Reply};
-use crate::harness::{Answer, Gateway, KEY, call, eventually, post};
+use crate::harness::{Answer, Gateway, KEY, call, eventually, get, post};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -296,12 +296,51 @@ async fn what_a_notification_tells_is_learned() {
     let params = json!({"message": message_0_3(), "configuration": {"pushNotificationConfig": secret(&hook)}});
     by(ANN, &gateway, &old("message/send", &params)).await;
     let path = given(&agent);
-    // A task that no answer has told of: the agent says whose it is by the address that it posts to.
-    let answered = notify(&gateway, &path, &json!({"task": task_1_0("t2", "TASK_STATE_WORKING")})).await;
+    let answered = notify(
+        &gateway,
+        &path,
+        &json!({"task": task_1_0("t1", "TASK_STATE_COMPLETED")}),
+    )
+    .await;
     assert_eq!(answered.status, 200, "{}", answered.text());
-    let get = old("tasks/get", &json!({"id": "t2"}));
-    assert_eq!(by(ANN, &gateway, &get).await.json()["result"]["id"], "t2");
-    assert_eq!(by(BOB, &gateway, &get).await.code(), -32001);
+    let record = get(gateway.admin, "/tasks/agent/t1").await.json();
+    assert_eq!(record["state"], "completed", "{record}");
+}
+
+#[tokio::test]
+async fn nobody_claims_a_task_by_a_notification() {
+    let (agent, hook) = (keeps(CARD).await, webhook().await);
+    let gateway = shared(&agent).await;
+    let params = json!({"message": message_0_3(), "configuration": {"pushNotificationConfig": secret(&hook)}});
+    by(ANN, &gateway, &old("message/send", &params)).await;
+    let path = given(&agent);
+    // It may be somebody's whose record is lost, and whoever posts may be anybody who saw the address.
+    let early = notify(&gateway, &path, &json!({"task": task_1_0("t2", "TASK_STATE_WORKING")})).await;
+    assert_eq!(
+        (early.status, early.header("retry-after")),
+        (503, Some("1")),
+        "{}",
+        early.text()
+    );
+    assert_eq!(hook.received().len(), 0);
+    for key in [ANN, BOB] {
+        let answered = by(key, &gateway, &old("tasks/get", &json!({"id": "t2"}))).await;
+        assert_eq!(answered.code(), -32001);
+    }
+}
+
+#[tokio::test]
+async fn callers_of_the_agents_own_generation_see_no_sealed_address() {
+    let (agent, hook) = (keeps(CARD).await, webhook().await);
+    let gateway = gateway(&agent, "").await;
+    registered(&gateway, &agent, &hook).await;
+    let named = json!({"taskId": "t1", "id": "p1"});
+    let one = ask(&gateway, "GetTaskPushNotificationConfig", &named).await;
+    let all = ask(&gateway, "ListTaskPushNotificationConfigs", &json!({"taskId": "t1"})).await;
+    let url = format!("http://{}/hook?k=v", hook.address);
+    assert_eq!(one.json()["result"]["url"], url);
+    assert_eq!(all.json()["result"]["configs"][0]["url"], url);
+    assert!(!one.text().contains("/push/") && !all.text().contains("/push/"));
 }
 
 #[tokio::test]
