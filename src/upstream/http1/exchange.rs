@@ -8,7 +8,6 @@
 //! waking it for each costs more than all the rest of an exchange.
 
 use std::future::Future;
-use std::io::ErrorKind;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -113,16 +112,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for Exchange<T> {
                 }
                 Poll::Ready(Ok(_)) => continue,
                 Poll::Ready(Err(error)) => Error::Read(error),
-                // What a connection that takes no more has left to say is still to come, and then its end.
-                Poll::Pending if this.unwritten.as_ref().is_none_or(is_of_peer) => return Poll::Pending,
+                Poll::Pending if this.unwritten.is_none() => return Poll::Pending,
                 Poll::Pending => Error::Ended,
             };
             return Poll::Ready(Err(this.unwritten.take().map_or(error, Error::Write)));
         }
     }
-}
-
-/// The other end is the cause, and its end can be read.
-fn is_of_peer(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }

@@ -304,7 +304,7 @@ async fn what_a_notification_tells_is_learned() {
     .await;
     assert_eq!(answered.status, 200, "{}", answered.text());
     let record = get(gateway.admin, "/tasks/agent/t1").await.json();
-    assert_eq!(record["state"], "completed", "{record}");
+    assert_eq!(record["finished"], true, "{record}");
 }
 
 #[tokio::test]
