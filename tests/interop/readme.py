@@ -137,7 +137,9 @@ def follow(binary: Path, folder: Path) -> None:
     card, answer = documents
     interfaces = [(interface.get('protocolBinding'), interface.get('url')) for interface in card.get('supportedInterfaces', [])]
     expect('the first address', interfaces[:1], [('JSONRPC', f'http://127.0.0.1:{gateway_port}/')])
-    strange = [url for _, url in interfaces if not str(url).startswith(f'http://127.0.0.1:{gateway_port}')]
+    # Of gRPC the address is a host and a port alone.
+    places = [str(url).removeprefix('http://').partition('/')[0] for _, url in interfaces]
+    strange = [place for place in places if place != f'127.0.0.1:{gateway_port}']
     expect('addresses that are not of the gateway', strange, [])
     task = answer.get('result', {}).get('task')
     if not task:
