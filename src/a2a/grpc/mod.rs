@@ -1,8 +1,11 @@
 //! The messages of the gRPC binding of A2A 0.3 (`a2a.v1.A2AService`, also of 0.2) and 1.0 (`lf.a2a.v1.A2AService`): which call
 //! a message asks for, what an answer reveals, and both as the canonical model.
 //!
-//! For calls that are passed on, ids are read from the bytes where they stand (`call`, `answer`). Only what is translated is
-//! decoded whole. Streams and trailers are the caller's: no sockets, no HTTP here.
+//! The ids of a call are read from the bytes where they stand (`call`), before it is decoded whole. Streams and trailers are
+//! the caller's: no sockets, no HTTP here.
+//!
+//! Callers are served; no agent is spoken to in gRPC yet, so that what is for agents (`write_request`, `read_answer`,
+//! `read_response`, `read_fault`) has no user but the tests.
 
 mod answer;
 mod call;

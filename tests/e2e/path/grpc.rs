@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::ownership::{ANN, BOB};
 use crate::harness::agent::{Agent, CARD_0_3, Received, Reply, event};
-use crate::harness::client::{Rpc, call_http2, open_grpc};
+use crate::harness::client::{PATIENCE, Rpc, call_http2, open_grpc};
 use crate::harness::{Gateway, KEY, call, config_of, get};
 
 /// The agent stands at the root, because nothing stands before the paths of gRPC.
@@ -264,6 +264,24 @@ async fn a_deadline_ends_calls_and_streams() {
     let outcomes: Vec<_> = gateway.access(2).await.iter().map(|it| it["outcome"].clone()).collect();
     assert_eq!(outcomes, ["deadline_exceeded"; 2]);
     drop(sender);
+}
+
+#[tokio::test]
+async fn a_deadline_ends_a_stream_that_always_has_more() {
+    let (sender, receiver) = mpsc::channel(64);
+    let flood = tokio::spawn(async move {
+        let event = event("1", &json!({"task": task("t1")}).to_string());
+        while sender.send(Some(event.clone())).await.is_ok() {}
+    });
+    let receiver = Mutex::new(Some(receiver));
+    let agent = Agent::start(move |_| Reply::Stream(receiver.lock().unwrap().take().expect("one stream"))).await;
+    let gateway = start(&agent, OPEN).await;
+    let message = grpc::frame(&message(V1_0, Stream, &hello())).unwrap().to_vec();
+    let fields = [("x-api-key", KEY), ("grpc-timeout", "300m")];
+    let path = grpc::path(V1_0, Stream).unwrap();
+    let ended = tokio::time::timeout(PATIENCE, with(&gateway, path, &fields, message)).await;
+    assert_eq!(ended.expect("an end").status(), 4);
+    flood.abort();
 }
 
 #[tokio::test]
