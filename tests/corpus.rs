@@ -91,7 +91,7 @@ impl Exchange {
 
     /// `None` if the request is no A2A call.
     fn call(&self) -> Option<(Generation, Operation)> {
-        let generation = Generation::ALL
+        let generation = Generation::SPOKEN
             .into_iter()
             .find(|generation| self.expected["generation"] == generation.as_str())?;
         let operation = Operation::ALL
@@ -286,7 +286,7 @@ impl Rest {
         let served: &[Generation] = if self.exchange.name.starts_with("1.0/") {
             &[Generation::V1_0]
         } else {
-            &Generation::ALL
+            &Generation::SPOKEN
         };
         http_json::read_target(&self.method, &self.path, served)
     }
@@ -441,7 +441,7 @@ fn rest_answers_and_events_survive_the_model() {
             let text = String::from_utf8_lossy(&body);
             let is_in_both =
                 operation != Operation::List && !["\"tenant\"", "\"filename\""].iter().any(|name| text.contains(name));
-            let forms = Generation::ALL
+            let forms = Generation::SPOKEN
                 .into_iter()
                 .filter(|form| *form == generation || is_in_both);
             for form in forms {

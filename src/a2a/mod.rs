@@ -30,7 +30,8 @@ pub enum Generation {
 }
 
 impl Generation {
-    pub const ALL: [Self; 2] = [Self::V0_3, Self::V1_0];
+    /// Those that agents are called in, and that callers may choose by a version.
+    pub const SPOKEN: [Self; 2] = [Self::V0_3, Self::V1_0];
 
     /// The `Major.Minor` text, as `A2A-Version` and cards spell it.
     pub fn as_str(self) -> &'static str {

@@ -124,7 +124,7 @@ impl Rules {
 /// The generations that callers may use. What an agent does not speak is translated, once it is known what it speaks.
 pub(super) fn served(spoken: &[Spoken], translate: bool) -> Vec<Generation> {
     if translate && !spoken.is_empty() {
-        return Generation::ALL.to_vec();
+        return Generation::SPOKEN.to_vec();
     }
     spoken.iter().map(|spoken| spoken.generation).collect()
 }

@@ -240,7 +240,7 @@ impl Pipeline {
                     return Err(Reject::new(Reason::NoRoute));
                 }
                 // Whatever is served: a path of a generation that is not must not go on as a tenant's.
-                match http_json::read_target(parts.method.as_str(), path, &Generation::ALL) {
+                match http_json::read_target(parts.method.as_str(), path, &Generation::SPOKEN) {
                     Ok(target) => Ok(Entry::Call(route, Addressed::HttpJson(Box::new(target)))),
                     Err(http_json::TargetError::Method { allowed }) => Err(not_allowed(allowed)),
                     Err(http_json::TargetError::Unknown | http_json::TargetError::Malformed) => {

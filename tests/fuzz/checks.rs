@@ -89,7 +89,7 @@ fn agrees(call: &Call, tree: &Json) {
 
 pub fn answer(body: &[u8]) {
     let tree = serde_json::from_slice::<Json>(body);
-    for generation in Generation::ALL {
+    for generation in Generation::SPOKEN {
         for operation in Operation::ALL {
             match read_answer(body, generation, operation, Limits::default()) {
                 Ok(answer) => {
@@ -132,12 +132,12 @@ pub fn rest(input: &[u8]) {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    for served in [&Generation::ALL[..], &[Generation::V1_0]] {
+    for served in [&Generation::SPOKEN[..], &[Generation::V1_0]] {
         if let Ok(target) = http_json::read_target(method, path, served) {
             rest_request(&target, query, &body);
         }
     }
-    for generation in Generation::ALL {
+    for generation in Generation::SPOKEN {
         for operation in Operation::ALL {
             for is_error in [false, true] {
                 let read = http_json::read_answer(&body, is_error, generation, operation, Limits::default());

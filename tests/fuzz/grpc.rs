@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 /// A message, as the request and as the answer of every method.
 pub fn message(message: &[u8]) {
-    for generation in Generation::ALL {
+    for generation in Generation::SPOKEN {
         for operation in Operation::ALL {
             if let Some(method) = grpc::path(generation, operation).and_then(grpc::method) {
                 request(method, message);
@@ -42,7 +42,7 @@ fn request(method: &grpc::Method, message: &[u8]) {
         return;
     };
     agrees(&call, &request);
-    for to in Generation::ALL {
+    for to in Generation::SPOKEN {
         let Ok(written) = grpc::write_request(to, request.clone()) else {
             // Within a resource name of 0.3 the id of a configuration has no slash, beside it it can.
             let nameless = matches!(&request, Request::PushCreate(config) if config.id.as_str().contains('/'));
@@ -241,7 +241,7 @@ pub fn status(input: &[u8]) {
         message: grpc::decode_message(message),
         details: details.get(1..).map(Bytes::copy_from_slice),
     });
-    for generation in Generation::ALL {
+    for generation in Generation::SPOKEN {
         let written = grpc::write_fault(generation, &fault);
         let again = grpc::read_fault(&written);
         // A reason that nobody knows is passed on alone, whatever error its status was taken for.

@@ -64,7 +64,7 @@ impl OriginCard {
 
     /// The generations offered over a binding, oldest first.
     pub fn generations(&self, binding: Binding) -> Vec<Generation> {
-        Generation::ALL
+        Generation::SPOKEN
             .into_iter()
             .filter(|generation| self.interface(*generation, binding).is_some())
             .collect()

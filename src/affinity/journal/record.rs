@@ -200,7 +200,7 @@ pub(in crate::affinity) fn generation_code(generation: Generation) -> u8 {
 }
 
 pub(in crate::affinity) fn generation_of(code: u8) -> Option<Generation> {
-    Generation::ALL
+    Generation::SPOKEN
         .into_iter()
         .find(|&generation| generation_code(generation) == code)
 }

@@ -90,7 +90,7 @@ mod tests {
     fn a_value_says_what_was_encoded() {
         let states = (0..10).map(|code| state_of(code).unwrap());
         for state in states {
-            for (generation, transfers) in Generation::ALL.into_iter().zip([0, 1, u8::MAX].into_iter().cycle()) {
+            for (generation, transfers) in Generation::SPOKEN.into_iter().zip([0, 1, u8::MAX].into_iter().cycle()) {
                 let held = Held {
                     endpoint: "http://a:1/",
                     principal: "key:änn",

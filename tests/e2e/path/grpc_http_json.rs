@@ -17,7 +17,7 @@ use crate::harness::agent::{Agent, CARD_HTTP_JSON, CARD_HTTP_JSON_0_3, Reply};
 async fn calls_go_by_paths_and_answers_come_as_messages() {
     let agent = agent().await;
     let gateway = start(&agent, OPEN).await;
-    for generation in Generation::ALL {
+    for generation in Generation::SPOKEN {
         let id = || json!({"id": "t1"});
         for (operation, params, line, told) in [
             (Send, hello(), "POST /message:send", json!({"task": task("t1")})),
@@ -54,7 +54,7 @@ async fn its_errors_are_statuses() {
     })
     .await;
     let gateway = start(&agent, OPEN).await;
-    for generation in Generation::ALL {
+    for generation in Generation::SPOKEN {
         let rpc = ask(&gateway, generation, Get, &json!({"id": "t1"})).await;
         let message = rpc.field("grpc-message").unwrap_or_default();
         assert!(rpc.status() == 5 && message.ends_with("Task not found"), "{rpc:?}");

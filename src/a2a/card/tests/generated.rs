@@ -185,7 +185,7 @@ fn input() -> impl Strategy<Value = Publication> {
         vec![],
         vec![Generation::V0_3],
         vec![Generation::V1_0],
-        Generation::ALL.to_vec(),
+        Generation::SPOKEN.to_vec(),
     ]);
     let enforced = select(vec![
         security(&[]),

@@ -73,7 +73,7 @@ fn publication() -> Publication {
     ];
     Publication {
         public_url: PUBLIC.to_owned(),
-        served: Generation::ALL.to_vec(),
+        served: Generation::SPOKEN.to_vec(),
         by_version: false,
         bindings: vec![Binding::JsonRpc],
         spoken: Binding::JsonRpc,
@@ -224,14 +224,14 @@ fn versions_have_cards_of_their_own_where_there_are_several() {
             ..publication()
         };
         assert_eq!(input.versions(), versions, "{served:?} {by_version}");
-        for generation in Generation::ALL {
+        for generation in Generation::SPOKEN {
             let own = versions.contains(&generation);
             let expected = if own { vec![generation] } else { served.to_vec() };
             assert_eq!(input.of(generation).served, expected);
         }
     }
-    check(&Generation::ALL, true, &Generation::ALL);
-    check(&Generation::ALL, false, &[]);
+    check(&Generation::SPOKEN, true, &Generation::SPOKEN);
+    check(&Generation::SPOKEN, false, &[]);
     check(&[Generation::V1_0], true, &[]);
     check(&[Generation::V0_3], true, &[]);
 }
@@ -473,7 +473,7 @@ fn schemes_survive_every_form() {
         SchemeFormKind::OpenIdConnect { url: "o".to_owned() },
         SchemeFormKind::MutualTls,
     ];
-    let forms: [&[Generation]; 3] = [&[Generation::V0_3], &[Generation::V1_0], &Generation::ALL];
+    let forms: [&[Generation]; 3] = [&[Generation::V0_3], &[Generation::V1_0], &Generation::SPOKEN];
     for kind in kinds {
         for written in [scheme(kind.clone()), described(kind)] {
             for form in forms {
@@ -518,7 +518,7 @@ fn oauth_publishes_one_flow_in_1_0_and_no_device_flow_in_0_3() {
             metadata_url: None,
         });
         let expected = json!({"type": "oauth2", "flows": old, "oauth2SecurityScheme": {"flows": new}});
-        assert_eq!(form.write(&Generation::ALL), expected, "{flows}");
+        assert_eq!(form.write(&Generation::SPOKEN), expected, "{flows}");
     }
     check(
         json!({"clientCredentials": 1, "authorizationCode": 2}),

@@ -269,7 +269,7 @@ proptest! {
     fn no_details_panic_a_reader(code in 0_u32..20, message in ".{0,20}", details in wire_like()) {
         let details = Some(bytes::Bytes::from(details));
         let fault = read_fault(&Status { code, message, details });
-        for generation in Generation::ALL {
+        for generation in Generation::SPOKEN {
             prop_assert_eq!(read_fault(&write_fault(generation, &fault)).code, fault.code);
         }
     }

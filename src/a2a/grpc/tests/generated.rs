@@ -514,7 +514,7 @@ proptest! {
         (_, second) in request(),
         noise in wire_like(),
     ) {
-        for generation in Generation::ALL {
+        for generation in Generation::SPOKEN {
             let all = [&first, &second].map(|one| write_request(generation, one.clone()).unwrap_or_default());
             for bytes in [all.concat(), [&*all[0], &noise].concat(), [&*noise, &all[0]].concat()] {
                 same_call(generation, operation, &bytes);
@@ -528,7 +528,7 @@ proptest! {
         (_, second) in response(),
         noise in wire_like(),
     ) {
-        for generation in Generation::ALL {
+        for generation in Generation::SPOKEN {
             let all = [&first, &second].map(|one| write_response(generation, operation, one.clone()).unwrap_or_default());
             for bytes in [all.concat(), [&*all[0], &*all[1], &all[0]].concat(), [&*all[0], &noise].concat(), noise.clone()] {
                 for operation in [operation, Operation::Send, Operation::Stream, Operation::Get] {
@@ -541,7 +541,7 @@ proptest! {
     #[test]
     fn no_bytes_panic_a_reader(any in vec(any::<u8>(), 0..100), like in wire_like()) {
         for bytes in [any, like] {
-            for generation in Generation::ALL {
+            for generation in Generation::SPOKEN {
                 for operation in Operation::ALL {
                     same_call(generation, operation, &bytes);
                     same_answer(generation, operation, &bytes);

@@ -382,7 +382,7 @@ fn push_configurations_come_both_ways() {
     let page = json!({"configs": [new], "nextPageToken": ""});
     assert_eq!(result(V0_3, Operation::PushList, &page), Ok(json!([old])));
     assert_eq!(result(V1_0, Operation::PushList, &json!([old])), Ok(page));
-    for caller in Generation::ALL {
+    for caller in Generation::SPOKEN {
         assert_eq!(result(caller, Operation::PushDelete, &json!(null)), Ok(json!(null)));
     }
     // Some agents leave the result out.
