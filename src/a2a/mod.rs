@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// A protocol generation: the `Major.Minor` that decides method names and the place of the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Generation {
+    /// A2A 0.1: `tasks/send`; clients name their tasks themselves. Spoken by callers alone, and over JSON-RPC alone: cards
+    /// and the other bindings have no form of it, and take it for the generation next to it.
+    V0_1,
     /// A2A 0.3 (and the names it shares with 0.2): `message/send`, `kind` members.
     V0_3,
     /// A2A 1.0: `SendMessage`, ProtoJSON members.
@@ -36,6 +39,7 @@ impl Generation {
     /// The `Major.Minor` text, as `A2A-Version` and cards spell it.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::V0_1 => "0.1",
             Self::V0_3 => "0.3",
             Self::V1_0 => "1.0",
         }
@@ -263,7 +267,7 @@ impl TaskState {
             Self::Unknown => ("unknown", "TASK_STATE_UNSPECIFIED"),
         };
         match generation {
-            Generation::V0_3 => v0_3,
+            Generation::V0_1 | Generation::V0_3 => v0_3,
             Generation::V1_0 => v1_0,
         }
     }

@@ -146,9 +146,11 @@ impl Admin {
         let stats = pipeline.affinity.stats();
         metrics.tasks.set(signed(stats.tasks));
         metrics.contexts.set(signed(stats.contexts));
+        metrics.aliases.set(signed(stats.aliases));
         metrics.journal_bytes.set(signed(stats.journal_bytes));
         metrics.evicted_finished.set(signed(stats.evicted_finished));
         metrics.evicted_live.set(signed(stats.evicted_live));
+        metrics.evicted_aliases.set(signed(stats.evicted_aliases));
         metrics.store_write_errors.set(signed(stats.write_errors));
         metrics.store_unwritten.set(signed(stats.unwritten));
         metrics.store_dropped.set(signed(stats.dropped));

@@ -13,7 +13,8 @@ use super::shard::{Entry, Finding, Shared};
 use super::store::Store;
 use super::table::{Claim, Hash, Locked, Room, Table};
 use super::{Affinity, Confirmed, Confirming, Learned};
-use crate::a2a::{ContextId, Generation, Revealed, TaskId};
+use super::{Alias, Meaning};
+use crate::a2a::{ContextId, Generation, Revealed, TaskId, TaskState};
 
 impl Affinity {
     /// Records what an answer of `endpoint` to a call of `principal` revealed. To be followed by `confirm`.
@@ -45,6 +46,42 @@ impl Affinity {
 
         let task = task.map(|claim| Revelation::examine(&self.tasks, claim, now));
         let context = context.map(|claim| Revelation::examine(&self.contexts, claim, now));
+        self.take_in([task, context], principal, now)
+    }
+
+    /// Records what an answer to a call under this alias told it to stand for, after `learn` has taken in the task. To be
+    /// followed by `confirm_with`. `Conflict`: it stands for something else.
+    pub fn learn_alias(
+        &self,
+        agent: &str,
+        alias: &Alias,
+        meaning: &Meaning,
+        principal: &Arc<str>,
+        state: Option<TaskState>,
+    ) -> Learned {
+        let now = self.now();
+        let meaning = meaning.write();
+        let claim = Claim {
+            agent,
+            id: alias.as_str(),
+            endpoint: &meaning,
+            principal,
+            generation: Generation::V0_1,
+            state,
+            stale_after: self.store.stale_after(),
+        };
+        if claim.is_too_long() {
+            return Learned::TooLong;
+        }
+        self.take_in(
+            [Some(Revelation::examine(&self.aliases, claim, now)), None],
+            principal,
+            now,
+        )
+    }
+
+    fn take_in(&self, found: [Option<Revelation<'_>>; 2], principal: &Arc<str>, now: u32) -> Learned {
+        let [task, context] = found;
         let both = [task.as_ref(), context.as_ref()];
         if let Some(learned) = both
             .into_iter()
@@ -72,18 +109,27 @@ impl Affinity {
                 .flatten()
                 .fold(Learned::Known, |learned, it| learned.max(it.learned))
         };
-        self.tasks.trim(&self.store);
-        self.contexts.trim(&self.store);
+        self.trim();
         learned
     }
 
     /// What must be awaited before an answer may leave that reveals these ids, after `learn` has taken them in. `None` if
     /// nothing needs to be. Dropped early, it loses nothing: what was not written or told is so later.
     pub fn confirm(self: &Arc<Self>, agent: &str, revealed: &[Revealed]) -> Option<Confirming> {
+        self.confirm_with(agent, revealed, None)
+    }
+
+    /// The same, and for an alias that was learned.
+    pub fn confirm_with(
+        self: &Arc<Self>,
+        agent: &str,
+        revealed: &[Revealed],
+        alias: Option<&Alias>,
+    ) -> Option<Confirming> {
         match &self.store {
             Store::Memory => None,
             Store::Embedded(journal) => journal.is_uncommitted().then(|| self.commit_in_turn()),
-            Store::Shared(sharing) => self.tell_new(sharing, agent, revealed),
+            Store::Shared(sharing) => self.tell_new(sharing, agent, revealed, alias),
         }
     }
 

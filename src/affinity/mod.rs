@@ -9,11 +9,13 @@
 //! With a store that several gateways share, memory is a cache of it: `inquire` fills the cache before a question. See
 //! `shared`.
 //!
-//! What no answer has told yet is reserved by the calls themselves: see `reserve`.
+//! What no answer has told yet is reserved by the calls themselves: see `reserve`. What callers of A2A 0.1 call their tasks
+//! stands in records of the same kind: see `alias`.
 //!
 //! Knows nothing of endpoint health or of the configured endpoints: `balance` decides what a lost owner means. Does not
 //! decide who may see a task: it tells whose it is. No lock leaves this folder, none is held across an await.
 
+mod alias;
 mod journal;
 mod learn;
 mod names;
@@ -33,6 +35,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+pub use self::alias::{Alias, Beginning, Beginnings, Meaning};
 pub use self::journal::Error;
 use self::journal::record::{Kind, MAX_NAME, Record};
 use self::journal::volume::{Disk, Volume};
@@ -84,6 +87,8 @@ pub enum Learned {
 pub struct Stats {
     pub tasks: u64,
     pub contexts: u64,
+    /// Callers' own names of tasks.
+    pub aliases: u64,
     /// Memory that the records take, without what the allocator adds.
     pub bytes: u64,
     /// Bytes on the disk.
@@ -93,6 +98,8 @@ pub struct Stats {
     /// Live tasks that went for newer ones: calls for them no longer find their endpoint. `max_tasks` is too small.
     pub evicted_live: u64,
     pub evicted_contexts: u64,
+    /// Callers' own names of tasks that went for newer ones.
+    pub evicted_aliases: u64,
     /// Records unseen for longer than `retention`.
     pub expired: u64,
     pub write_errors: u64,
@@ -109,6 +116,7 @@ pub struct Stats {
 pub struct Affinity {
     tasks: Table,
     contexts: Table,
+    aliases: Table,
     names: Names,
     store: Store,
     clock: Clock,
@@ -143,6 +151,7 @@ impl Affinity {
         let mut affinity = Self {
             tasks: Table::new(Kind::Task, state.max_tasks),
             contexts: Table::new(Kind::Context, state.max_tasks),
+            aliases: Table::new(Kind::Alias, state.max_tasks),
             names: Names::default(),
             store: Store::Memory,
             clock,
@@ -161,11 +170,11 @@ impl Affinity {
                 let opened = journal::open(path, volume, mode, &mut |record| {
                     affinity.restore(&record);
                 })?;
-                affinity.tasks.restored();
-                affinity.contexts.restored();
+                for table in affinity.tables() {
+                    table.restored();
+                }
                 affinity.store = Store::Embedded(Box::new(opened.journal));
-                affinity.tasks.trim(&affinity.store);
-                affinity.contexts.trim(&affinity.store);
+                affinity.trim();
                 affinity.sweep();
                 if opened.rewrite {
                     affinity.compact();
@@ -194,7 +203,22 @@ impl Affinity {
         match kind {
             Kind::Task => &self.tasks,
             Kind::Context => &self.contexts,
+            Kind::Alias => &self.aliases,
         }
+    }
+
+    fn tables(&self) -> [&Table; 3] {
+        [&self.tasks, &self.contexts, &self.aliases]
+    }
+
+    fn trim(&self) {
+        for table in self.tables() {
+            table.trim(&self.store);
+        }
+    }
+
+    fn sum(&self, of: impl Fn(&Table) -> u64) -> u64 {
+        self.tables().into_iter().map(of).sum()
     }
 
     pub fn task(&self, agent: &str, id: &TaskId) -> Option<Owner> {
@@ -248,14 +272,16 @@ impl Affinity {
         Stats {
             tasks: self.tasks.len(),
             contexts: self.contexts.len(),
-            bytes: self.tasks.bytes() + self.contexts.bytes() + self.names.bytes() as u64,
+            aliases: self.aliases.len(),
+            bytes: self.sum(Table::bytes) + self.names.bytes() as u64,
             journal_bytes: journal.map_or(0, Journal::bytes),
             evicted_finished: self.tasks.evicted_finished(),
             evicted_live: self.tasks.evicted_live(),
             evicted_contexts: self.contexts.evicted_live(),
-            expired: self.tasks.expired() + self.contexts.expired(),
+            evicted_aliases: self.aliases.evicted_finished() + self.aliases.evicted_live(),
+            expired: self.sum(Table::expired),
             write_errors: journal.map_or(0, Journal::write_errors),
-            unwritten: self.tasks.unwritten() + self.contexts.unwritten(),
+            unwritten: self.sum(Table::unwritten),
             dropped: self.store.sharing().map_or(0, Sharing::lost),
             degraded: journal.is_some_and(Journal::degraded) || self.store.sharing().is_some_and(Sharing::is_degraded),
             recovering: self.store.sharing().is_some_and(Sharing::is_recovering),

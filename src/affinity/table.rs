@@ -1,4 +1,4 @@
-//! The records in memory: a bounded map from (agent, id) to its owner. Tasks have one table, contexts another.
+//! The records in memory: a bounded map from (agent, id) to its owner. Tasks have one table, contexts and aliases others.
 //!
 //! Sharded by the hash of the key; a shard's lock is held for one step and never given out, callers get owned values. A
 //! thread that holds a shard's lock may take the journal's writer lock, never another shard of the same table. What is
@@ -330,6 +330,18 @@ impl Table {
         drop(shard);
         self.trim(store);
         transferred
+    }
+
+    /// Drops a record that says nothing any more.
+    pub(super) fn forget(&self, agent: &str, id: &str, store: &Store) {
+        let hash = self.hash(agent, id);
+        let mut shard = self.shard(hash.shard);
+        if let Some(slot) = shard.find(hash.key, agent, id)
+            && let Some(entry) = shard.remove(slot)
+        {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            store.forget(self.kind, &entry);
+        }
     }
 
     /// Takes back a record that a journal says was forgotten.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::journal::Step;
-use super::table::Cursor;
+use super::table::{Cursor, Table};
 use super::{Affinity, Journal};
 use crate::drain::Drain;
 
@@ -83,7 +83,7 @@ impl Affinity {
     pub(super) fn sweep(&self) {
         let now = self.now();
         let stopping = || self.stopping.load(Ordering::Relaxed);
-        for table in [&self.tasks, &self.contexts] {
+        for table in self.tables() {
             table.sweep(now, self.retention, &self.store, &stopping);
         }
     }
@@ -93,7 +93,7 @@ impl Affinity {
         let Some(journal) = self.store.journal() else {
             return true;
         };
-        let live = self.tasks.encoded() + self.contexts.encoded();
+        let live = self.sum(Table::encoded);
         if journal.degraded() {
             journal.probe() && self.compact()
         } else if journal.is_large(self.compact_floor, live) {
@@ -108,7 +108,7 @@ impl Affinity {
         let Some(journal) = self.store.journal() else {
             return true;
         };
-        let mut tables = [&self.tasks, &self.contexts].into_iter();
+        let mut tables = self.tables().into_iter();
         let mut table = tables.next();
         let mut cursor = Cursor::default();
         let compacted = journal.compact(&mut |visit| {

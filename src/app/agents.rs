@@ -204,6 +204,8 @@ pub fn build(
             },
             endpoints,
             reservations: before.map_or_else(Arc::default, |before| before.agent.reservations.clone()),
+            beginnings: before.map_or_else(Arc::default, |before| before.agent.beginnings.clone()),
+            v0_1: config.v0_1,
             card: Arc::new(CardStore::new(&config.name, config.card.max_age)),
             card_options: fetch::Options {
                 headers: http::HeaderMap::new(),

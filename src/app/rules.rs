@@ -29,6 +29,7 @@ pub(super) struct Rules {
     upstream: Vec<String>,
     overrides: serde_json::Map<String, serde_json::Value>,
     by_version: bool,
+    v0_1: bool,
 }
 
 impl Rules {
@@ -51,6 +52,7 @@ impl Rules {
                 .collect(),
             overrides: agent.card.overrides.clone(),
             by_version: agent.card.form == CardForm::ByVersion,
+            v0_1: agent.v0_1.is_some(),
         }
     }
 
@@ -95,8 +97,11 @@ impl Rules {
                 "the card offers no {name} interface of A2A 0.3 or 1.0; set upstream.protocol.generation if it has one"
             )));
         }
+        let ownership = Ownership::new(&self.policy, requirement.is_open());
+        // Callers of 0.1 are refused where tasks have no owners.
+        let v0_1 = self.v0_1 && ownership.is_enforced();
         agent.enforced.store(Some(Arc::new(Enforced {
-            ownership: Ownership::new(&self.policy, requirement.is_open()),
+            ownership,
             requirement,
             served: served.clone(),
             bindings: bindings(binding, self.translate, self.rooted),
@@ -108,6 +113,7 @@ impl Rules {
             public_url: self.public_url.clone(),
             served,
             by_version: self.by_version,
+            v0_1,
             bindings: bindings(binding, self.translate, self.rooted),
             spoken: binding,
             enforced: security,

@@ -35,6 +35,11 @@ impl Admitted {
     pub fn principal(&self) -> &Arc<Principal> {
         &self.principal
     }
+
+    /// To whom belongs what the caller makes, and what it names itself.
+    pub fn owner(&self) -> &Arc<str> {
+        &self.owner
+    }
 }
 
 /// The agent serves this call. Needed before anything is said of the tasks that it names.
@@ -132,7 +137,7 @@ pub fn route(route: RouteMatch, principal: Arc<Principal>, ownership: &Ownership
 
 /// `served` is empty while the agent's card is not known: then the agent itself decides.
 ///
-/// A legacy method with `A2A-Version: 1.x` contradicts itself and is refused rather than guessed (A2A 1.0 §3.6.2). A 1.0
+/// A call of 0.1 is read as one only where 0.1 is served. A legacy method with `A2A-Version: 1.x` contradicts itself and is refused rather than guessed (A2A 1.0 §3.6.2). A 1.0
 /// method without a version is left to the agent, because the specification makes that the agent's error.
 pub fn call(
     admitted: Admitted,
@@ -140,9 +145,9 @@ pub fn call(
     served: &[Generation],
     asked: Option<&HeaderValue>,
 ) -> Result<Checked, (Error, Box<Call>)> {
-    let offered = served.is_empty() || served.contains(&call.generation);
+    let offered = served.is_empty() || call.generation == Generation::V0_1 || served.contains(&call.generation);
     let contradicts =
-        call.generation == Generation::V0_3 && asked.is_some_and(|asked| !asked.as_bytes().starts_with(b"0."));
+        call.generation != Generation::V1_0 && asked.is_some_and(|asked| !asked.as_bytes().starts_with(b"0."));
     if !offered || contradicts {
         return Err((Error::Version, Box::new(call)));
     }

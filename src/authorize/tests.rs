@@ -43,13 +43,17 @@ fn only_served_generations_are_permitted() {
     check(V0_3, &[V1_0], None, false);
     check(V0_3, &[V0_3, V1_0], None, true);
     check(V0_3, &[], None, true);
+    // It is read as one where 0.1 is served alone, whatever the agent speaks.
+    check(Generation::V0_1, &[V1_0], None, true);
 }
 
 #[test]
 fn a_legacy_method_under_a_newer_version_is_refused() {
-    use Generation::{V0_3, V1_0};
+    use Generation::{V0_1, V0_3, V1_0};
     check(V0_3, &[V0_3, V1_0], Some("1.0"), false);
     check(V0_3, &[V0_3], Some("0.3"), true);
+    check(V0_1, &[V0_3, V1_0], Some("1.0"), false);
+    check(V0_1, &[V0_3, V1_0], Some("0.1"), true);
     check(V1_0, &[V1_0], None, true);
     check(V1_0, &[V1_0], Some("1.7"), true);
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, publish};
+use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, publish, publish_v0_1};
 use crate::a2a::{self, Generation};
 use crate::config::{ApiKeyPlace, Scheme, SchemeKind};
 
@@ -53,6 +53,8 @@ pub struct Current {
     pub published: Published,
     /// Where callers of each generation have a card of their own.
     versions: Vec<(Generation, Published)>,
+    /// For callers of 0.1, who look for it at a place of their own (`route::OLD_CARD_PATH`).
+    pub v0_1: Option<Published>,
 }
 
 /// No card is served in the version that a caller asks for.
@@ -64,6 +66,10 @@ impl Current {
     fn new(place: &str, origin: OriginCard, publication: Publication, max_age: Duration) -> Self {
         let write = |publication: &Publication| Published::new(publish(&origin, publication).bytes, max_age);
         let versions = publication.versions().iter();
+        let v0_1 = publication
+            .v0_1
+            .then(|| write_v0_1(&origin, &publication, max_age))
+            .flatten();
         let versions: Vec<_> = versions
             .map(|generation| (*generation, write(&publication.of(*generation)).varying()))
             .collect();
@@ -75,6 +81,7 @@ impl Current {
                 None => write(&publication),
             },
             versions,
+            v0_1,
             origin,
             publication,
         }
@@ -95,6 +102,16 @@ impl Current {
         let found = versions.find(|(known, _)| Some(*known) == generation);
         found.map(|(_, published)| published).ok_or(NoVersion)
     }
+}
+
+/// Webhooks of callers of 0.1 are not called.
+fn write_v0_1(origin: &OriginCard, publication: &Publication, max_age: Duration) -> Option<Published> {
+    let publication = Publication {
+        push: false,
+        ..publication.clone()
+    };
+    let card = publish_v0_1(&publish(origin, &publication), &publication)?;
+    Some(Published::new(card.bytes, max_age))
 }
 
 #[derive(Debug)]
@@ -137,6 +154,13 @@ impl CardStore {
         let current = Current::new(place, origin, publication, self.max_age);
         let agent = self.agent.as_ref();
         let etag = &current.published.etag;
+        let known = matches!(self.state.load().as_ref(), CardState::Ready { card, .. } if card.published.etag == etag);
+        if current.publication.v0_1 && current.v0_1.is_none() && !known {
+            tracing::warn!(
+                agent,
+                "A2A 0.1 has no words for what callers must show; its callers get the card of later versions"
+            );
+        }
         match self.state.load().as_ref() {
             CardState::Ready { card, last_error } => {
                 if last_error.is_some() {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, advance};
 use super::refresh::{jittered, pause_after};
 use super::*;
 use crate::a2a::Generation;
-use crate::a2a::security::Security;
+use crate::a2a::security::{SchemeUse, Security};
 use crate::config::{ApiKey, Endpoint, KeySource};
 
 const MAX_AGE: Duration = Duration::from_secs(300);
@@ -135,6 +135,41 @@ fn current(served: &[Generation], by_version: bool) -> Current {
         ..store.decide(&origin).unwrap()
     };
     Current::new("u", origin, publication, MAX_AGE)
+}
+
+#[test]
+fn callers_of_0_1_have_a_card_where_they_are_served_and_it_can_say_what_they_must_show() {
+    let check = |v0_1: bool, alternatives: &[&str], expected: bool| {
+        let Current {
+            origin, publication, ..
+        } = current(&Generation::SPOKEN, false);
+        let alternatives = alternatives.iter().map(|scheme| {
+            vec![SchemeUse {
+                scheme: (*scheme).to_owned(),
+                scopes: Vec::new(),
+            }]
+        });
+        let publication = Publication {
+            v0_1,
+            enforced: Security {
+                alternatives: alternatives.collect(),
+            },
+            ..publication
+        };
+        let current = Current::new("u", origin, publication, MAX_AGE);
+        let card = current
+            .v0_1
+            .map(|card| serde_json::from_slice::<serde_json::Value>(&card.body).unwrap());
+        assert_eq!(card.is_some(), expected, "{v0_1}");
+        if let Some(card) = card {
+            assert_ne!(card["capabilities"]["pushNotifications"], true, "{card}");
+            assert_eq!(card.get("supportedInterfaces"), None);
+        }
+    };
+    check(true, &[], true);
+    check(false, &[], false);
+    // A scheme without a name that 0.1 knows.
+    check(true, &["client-certificate"], false);
 }
 
 #[test]
@@ -281,6 +316,7 @@ impl Keeper for CardStore {
             public_url: "https://agents.example.com/maps".to_owned(),
             served: vec![Generation::V0_3],
             by_version: false,
+            v0_1: false,
             bindings: vec![crate::a2a::Binding::JsonRpc],
             spoken: crate::a2a::Binding::JsonRpc,
             enforced: origin.security.clone()?,

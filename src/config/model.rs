@@ -12,7 +12,7 @@ use ipnet::IpNet;
 
 use super::{Places, Secret};
 use crate::a2a::security::{SchemeName, Security};
-use crate::a2a::{Binding, Generation, Operation};
+use crate::a2a::{Binding, Generation, Operation, v0_1};
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -345,6 +345,8 @@ pub struct Agent {
     pub forward_credentials: bool,
     /// Callers of generations that the agent does not speak are served too.
     pub translate: bool,
+    /// Callers of A2A 0.1 are served, by these methods.
+    pub v0_1: Option<v0_1::Methods>,
     /// Where the agent reaches the gateway's address of itself, without a trailing slash; `None`: what its route makes of
     /// `push.url` or `public_url`.
     pub push_url: Option<String>,

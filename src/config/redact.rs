@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::model::*;
 use super::units::{Percent, Rate, Size, Time, Wait};
-use crate::a2a::Binding;
 use crate::a2a::security::Security;
+use crate::a2a::{Binding, v0_1};
 
 const BLANK: &str = "[redacted]";
 /// The same where brackets would not be a URL.
@@ -290,6 +290,13 @@ fn agent(agent: &Agent) -> Value {
     add(&mut shown, "limits", rules);
     add(&mut shown, "forward_credentials", agent.forward_credentials);
     add(&mut shown, "translate", agent.translate);
+    if let Some(methods) = agent.v0_1 {
+        let methods = match methods {
+            v0_1::Methods::Strict => "strict",
+            v0_1::Methods::Lenient => "lenient",
+        };
+        add(&mut shown, "v0_1", methods);
+    }
     if let Some(url) = &agent.push_url {
         add(&mut shown, "push", json!({ "url": url }));
     }

@@ -48,6 +48,7 @@ impl Fleet {
             endpoint: endpoint.clone(),
             permit: permit.clone(),
             ownership: self.ownership.clone(),
+            naming: None,
         }
     }
 

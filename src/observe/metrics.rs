@@ -42,6 +42,7 @@ pub const PROBES: &str = "a2a_gateway_probes_total";
 pub const PUSHES: &str = "a2a_gateway_push_deliveries_total";
 pub const TASKS: &str = "a2a_gateway_tasks";
 pub const CONTEXTS: &str = "a2a_gateway_contexts";
+pub const ALIASES: &str = "a2a_gateway_task_aliases";
 pub const EVICTIONS: &str = "a2a_gateway_task_evictions_total";
 pub const JOURNAL_BYTES: &str = "a2a_gateway_journal_bytes";
 pub const STORE_DEGRADED: &str = "a2a_gateway_store_degraded";
@@ -144,9 +145,10 @@ pub const HELP: &[(&str, &str)] = &[
     ),
     (TASKS, "Task records held."),
     (CONTEXTS, "Context records held."),
+    (ALIASES, "Names held that callers of A2A 0.1 gave their tasks."),
     (
         EVICTIONS,
-        "Task records dropped at capacity, by whether the task was finished.",
+        "Task records dropped at capacity, by whether the task was finished; and callers' own names of tasks (`alias`).",
     ),
     (JOURNAL_BYTES, "Size of the embedded store's journal."),
     (
@@ -215,8 +217,10 @@ pub struct Metrics {
     pushes: IntCounterVec,
     pub tasks: IntGauge,
     pub contexts: IntGauge,
+    pub aliases: IntGauge,
     pub evicted_finished: IntGauge,
     pub evicted_live: IntGauge,
+    pub evicted_aliases: IntGauge,
     pub journal_bytes: IntGauge,
     pub store_degraded: IntGauge,
     pub store_recovering: IntGauge,
@@ -276,8 +280,10 @@ impl Metrics {
             pushes: make.counters(PUSHES, &["agent", "result"])?,
             tasks: make.gauge(TASKS)?,
             contexts: make.gauge(CONTEXTS)?,
+            aliases: make.gauge(ALIASES)?,
             evicted_finished: evictions.with_label_values(&["finished"]),
             evicted_live: evictions.with_label_values(&["live"]),
+            evicted_aliases: evictions.with_label_values(&["alias"]),
             journal_bytes: make.gauge(JOURNAL_BYTES)?,
             store_degraded: make.gauge(STORE_DEGRADED)?,
             store_recovering: make.gauge(STORE_RECOVERING)?,

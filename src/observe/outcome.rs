@@ -76,6 +76,8 @@ reasons! {
     VersionNotSupported = "version_not_supported", Downstream;
     /// A task that the call names does not exist, as far as is known, or belongs to somebody else.
     TaskNotFound = "task_not_found", Downstream;
+    /// Another call of the owner begins a task of A2A 0.1 under the same name at this moment.
+    TaskBeginning = "task_beginning", Downstream;
     /// The task and the context of one call belong to different endpoints.
     OwnersDiffer = "owners_differ", Downstream;
     /// The agent's generation has no such operation, and what it has cannot stand in for it.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, header, request};
 use hyper::body::Incoming;
 
-use crate::a2a::{Addressed, Call, RpcId, grpc, http_json, json, jsonrpc};
+use crate::a2a::{Addressed, Call, RpcId, grpc, http_json, json, jsonrpc, v0_1};
 use crate::authorize::Admitted;
 use crate::http::body;
 
@@ -17,6 +17,8 @@ use crate::http::body;
 pub struct Bounds {
     pub body: body::Bounds,
     pub json: json::Limits,
+    /// By which methods callers of 0.1 are served, if they are.
+    pub v0_1: Option<v0_1::Methods>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +73,7 @@ pub async fn read(
     let bytes = body::read_whole(body, bounds.body).await.map_err(Error::Body)?;
     let (mut call, bytes) = match addressed {
         Addressed::JsonRpc => {
-            let call = jsonrpc::read_request(&bytes, bounds.json).map_err(Error::Request)?;
+            let call = jsonrpc::read_request_or_0_1(&bytes, bounds.json, bounds.v0_1).map_err(Error::Request)?;
             return Ok((call, bytes));
         }
         Addressed::HttpJson(target) => {

@@ -185,6 +185,7 @@ impl Pipeline {
             endpoint,
             permit,
             ownership: ownership.clone(),
+            naming: None,
         };
         Ok((pair, learner))
     }
@@ -256,6 +257,7 @@ impl Enforced {
             caller,
             agent: spoken.map_or(caller, Spoken::dialect),
             tenant: spoken.and_then(|spoken| spoken.tenant.clone()),
+            named: None,
         }
     }
 }

@@ -6,6 +6,7 @@
 mod current;
 mod deliver;
 mod extended;
+mod naming;
 mod receive;
 mod send;
 mod translate;
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::a2a::{Addressed, Call, Dialect, Generation, Operation, RpcId, grpc, http_json, json};
-use crate::affinity::{Affinity, Inquiry, Knowledge, Reservations};
+use crate::affinity::{Affinity, Beginnings, Inquiry, Knowledge, Reservations};
 use crate::authenticate::{self, Requirement, Verifiers};
 use crate::authorize::{self, Ownership, Permit};
 use crate::balance::Endpoints;
@@ -77,6 +78,9 @@ pub struct Agent {
     pub limiter: RateLimiter,
     pub endpoints: Arc<Endpoints>,
     pub reservations: Arc<Reservations>,
+    pub beginnings: Arc<Beginnings>,
+    /// By which methods callers of 0.1 are served, if they are.
+    pub v0_1: Option<a2a::v0_1::Methods>,
     pub upstream: Arc<Upstream>,
     pub card: Arc<CardStore>,
     /// How its cards are fetched from its own servers.
@@ -310,6 +314,11 @@ impl Pipeline {
                 .await
                 .map_err(|limited| Reject::from(&limited).answering(&call))?;
         }
+        let (call, naming) = if agent.v0_1.is_some() && naming::may_name(&call) {
+            Box::pin(self.name(agent, &enforced, &admitted, call, &mut held.record)).await?
+        } else {
+            (call, None)
+        };
         let checked = authorize::call(admitted, call, &enforced.served, asked.as_ref())
             .map_err(|(error, call)| Reject::from(error).serving(&enforced.served).answering(&call))?;
         let call = checked.call().clone();
@@ -350,7 +359,8 @@ impl Pipeline {
             parts,
         };
         let desk = || self.desk(agent, &permit, task_owner);
-        let translating = Translating::begin(&enforced, &call, head, &mut outgoing, gathered, desk).map_err(in_form)?;
+        let translating = Translating::begin(&enforced, &call, head, &mut outgoing, gathered, desk, naming);
+        let translating = translating.map_err(in_form)?;
         if enforced.fetches(call.operation) {
             let answered = extended::ask(agent, &permit, outgoing, translating, &mut held.record);
             return Box::pin(answered).await.map_err(in_form);
@@ -410,6 +420,7 @@ impl Pipeline {
                 whole: Some(self.body_whole),
             },
             json: self.json,
+            v0_1: agent.v0_1,
         }
     }
 
@@ -532,6 +543,13 @@ impl Pipeline {
         current: &'a card::Current,
         parts: &request::Parts,
     ) -> Result<&'a card::Published, Reject> {
+        if let Some(published) = current
+            .v0_1
+            .as_ref()
+            .filter(|_| parts.uri.path().ends_with(route::OLD_CARD_PATH))
+        {
+            return Ok(published);
+        }
         if !current.varies() {
             return Ok(&current.published);
         }

@@ -61,6 +61,7 @@ impl Pipeline {
             endpoint: selected.endpoint().url.clone(),
             permit: permit.clone(),
             ownership: ownership.clone(),
+            naming: translating.as_ref().and_then(|it| it.naming.clone()),
         };
         if answer::is_stream(&parts) {
             // An answer that is rewritten, or that names no task, does not come in pieces.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
 
+use super::naming::Named;
 use super::send::place;
 use super::{Agent, Enforced, Spoken};
 use crate::a2a::translate::{self, Original, Pair, Standing, Told, Webhooks};
@@ -15,7 +16,7 @@ use crate::http::hygiene;
 use crate::observe::{Outcome, Reason};
 use crate::push::Desk;
 use crate::respond::answered::{Answered, Content};
-use crate::respond::learn::Learner;
+use crate::respond::learn::{Learner, Naming};
 use crate::respond::{Reject, answer, grpc, reject};
 use crate::upstream::{self, Outgoing};
 
@@ -33,6 +34,8 @@ pub(super) struct Translating {
     again: Option<Box<Outgoing>>,
     /// Where the answer shows webhooks.
     desk: Option<Box<Desk>>,
+    /// Of a call of 0.1, until its answer was learned from.
+    pub naming: Option<Arc<Naming>>,
 }
 
 impl Enforced {
@@ -70,14 +73,17 @@ impl Translating {
         outgoing: &mut Outgoing,
         gathered: bool,
         desk: impl FnOnce() -> Option<Desk>,
+        named: Option<Named>,
     ) -> Result<Option<Self>, Reject> {
         let Head { addressed, path, parts } = head;
         let caller = call.dialect();
         let Some(spoken) = enforced.spoken(call.generation) else {
             // What an agent speaks may not be known yet, but how its paths are called is no question of JSON-RPC.
             return match addressed {
-                Addressed::JsonRpc => Ok(None),
-                Addressed::HttpJson(_) | Addressed::Grpc(_) => Err(Reject::new(Reason::AgentNotReady)),
+                Addressed::JsonRpc if named.is_none() => Ok(None),
+                Addressed::JsonRpc | Addressed::HttpJson(_) | Addressed::Grpc(_) => {
+                    Err(Reject::new(Reason::AgentNotReady))
+                }
             };
         };
         let speaks = spoken.dialect();
@@ -114,17 +120,21 @@ impl Translating {
             }
             return Ok(None);
         }
+        let (words, naming) = named.map(|Named { words, naming }| (words, naming)).unzip();
         let pair = Pair {
             caller,
             agent,
             tenant: spoken.tenant.clone(),
+            named: words,
         };
         let original = Original {
             addressed,
             query: parts.uri.query(),
             body: &outgoing.body,
         };
-        let desk = concerns_webhooks(call.operation).then(desk).flatten();
+        // Nobody tells webhooks of 0.1.
+        let concerned = naming.is_none() && concerns_webhooks(call.operation);
+        let desk = concerned.then(desk).flatten();
         let webhooks = desk.as_ref().map(|desk| desk as &dyn Webhooks);
         let written = pair.request(call, original, webhooks)?;
         if caller.binding != Binding::JsonRpc {
@@ -140,7 +150,7 @@ impl Translating {
         }
         let headers = &mut outgoing.headers;
         match pair.agent.generation {
-            Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
+            Generation::V0_1 | Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
             Generation::V1_0 => headers.insert(hygiene::A2A_VERSION, V1_0),
         };
         rename_extensions(headers, pair.agent.generation);
@@ -150,6 +160,7 @@ impl Translating {
             pair: Arc::new(pair),
             again,
             desk: desk.filter(|_| !call.operation.streams()).map(Box::new),
+            naming,
         }))
     }
 
@@ -401,7 +412,7 @@ fn drop_grpc_fields(headers: &mut HeaderMap) {
 /// Says the same under the name of a generation. Whoever sends both names means the other's generation too.
 fn rename_extensions(headers: &mut HeaderMap, to: Generation) {
     let (from, to): (HeaderName, HeaderName) = match to {
-        Generation::V0_3 => (hygiene::A2A_EXTENSIONS, hygiene::X_A2A_EXTENSIONS),
+        Generation::V0_1 | Generation::V0_3 => (hygiene::A2A_EXTENSIONS, hygiene::X_A2A_EXTENSIONS),
         Generation::V1_0 => (hygiene::X_A2A_EXTENSIONS, hygiene::A2A_EXTENSIONS),
     };
     let values: Vec<HeaderValue> = headers.get_all(&from).iter().cloned().collect();

@@ -137,7 +137,7 @@ impl Common {
         let mut options = self.options.clone();
         let headers = &mut options.headers;
         let media_type = match generation {
-            Generation::V0_3 => "application/json",
+            Generation::V0_1 | Generation::V0_3 => "application/json",
             Generation::V1_0 => "application/a2a+json",
         };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));

@@ -69,7 +69,7 @@ impl Ticket {
         out.push(FORM);
         out.extend_from_slice(&until.to_be_bytes());
         out.push(match self.generation {
-            Generation::V0_3 => 0,
+            Generation::V0_1 | Generation::V0_3 => 0,
             Generation::V1_0 => 1,
         });
         out.push(authentication.as_ref().map_or(0, |_| AUTHENTICATED));

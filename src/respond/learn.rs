@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::a2a::{Operation, Revealed};
-use crate::affinity::{Affinity, Confirmed, Confirming, Inquiry, Learned};
+use crate::a2a::{Operation, Revealed, TaskId};
+use crate::affinity::{Affinity, Alias, Beginning, Confirmed, Confirming, Inquiry, Learned, Meaning};
 use crate::authorize::{Ownership, Permit};
 use crate::observe::{AgentMetrics, Record};
 
@@ -16,9 +16,21 @@ pub struct Learner {
     pub endpoint: Arc<str>,
     pub permit: Permit,
     pub ownership: Ownership,
+    /// Of a call of 0.1.
+    pub naming: Option<Arc<Naming>>,
 }
 
-/// The answer tells of a task that belongs to somebody else: it must not go on.
+/// Under which name a caller of 0.1 has a task, or begins one.
+#[derive(Debug)]
+pub struct Naming {
+    pub alias: Alias,
+    /// As it was when the task was begun.
+    pub session: Box<str>,
+    /// The name is the call's until it has ended.
+    pub beginning: Option<Beginning>,
+}
+
+/// The answer tells of a task that belongs to somebody else, or of another one than the call's: it must not go on.
 #[derive(Debug)]
 pub struct Withheld;
 
@@ -59,7 +71,7 @@ impl Learner {
     /// what is known, that is nothing.
     pub fn learn(&self, revealed: &[Revealed]) -> Result<Option<Confirming>, Withheld> {
         self.take_in(revealed)?;
-        Ok(self.affinity.confirm(&self.metrics.name, revealed))
+        Ok(self.confirm(revealed))
     }
 
     /// The same for what waits for no other answers: an event of a stream. Few reveal anything new, and one more turn of the
@@ -67,7 +79,12 @@ impl Learner {
     pub fn learn_at_once(&self, revealed: &[Revealed]) -> Result<Option<Confirming>, Withheld> {
         self.take_in(revealed)?;
         self.affinity.commit();
-        Ok(self.affinity.confirm(&self.metrics.name, revealed))
+        Ok(self.confirm(revealed))
+    }
+
+    fn confirm(&self, revealed: &[Revealed]) -> Option<Confirming> {
+        let alias = self.naming.as_ref().map(|naming| &naming.alias);
+        self.affinity.confirm_with(&self.metrics.name, revealed, alias)
     }
 
     fn take_in(&self, revealed: &[Revealed]) -> Result<(), Withheld> {
@@ -98,8 +115,39 @@ impl Learner {
                     self.judge(one)?;
                 }
             }
+            self.name(one)?;
         }
         Ok(())
+    }
+
+    /// What the caller's own name stands for from now on, unless it stands for another task already.
+    fn name(&self, one: &Revealed) -> Result<(), Withheld> {
+        let (Some(naming), Some(task)) = (&self.naming, &one.task) else {
+            return Ok(());
+        };
+        let meaning = Meaning {
+            task: task.clone(),
+            session: naming.session.clone(),
+        };
+        let owner = self.permit.owner();
+        let learned = self
+            .affinity
+            .learn_alias(&self.metrics.name, &naming.alias, &meaning, owner, one.state);
+        match learned {
+            Learned::Known | Learned::Updated | Learned::New | Learned::TooLong => Ok(()),
+            Learned::Foreign | Learned::Conflict => Err(self.another(task)),
+        }
+    }
+
+    fn another(&self, task: &TaskId) -> Withheld {
+        self.metrics.owner_conflicts.inc();
+        tracing::warn!(
+            agent = &*self.metrics.name,
+            endpoint = &*self.endpoint,
+            task = task.as_str(),
+            "an agent answered a call of A2A 0.1 with another task than its caller's name stands for; the answer is withheld"
+        );
+        Withheld
     }
 
     /// Another gateway may have told another owner first, who is known here from now on: then the answer is judged again.
@@ -111,8 +159,22 @@ impl Learner {
                 if self.lists() {
                     return Ok(());
                 }
-                revealed.iter().try_for_each(|one| self.judge(one))
+                revealed.iter().try_for_each(|one| {
+                    self.judge(one)?;
+                    self.judge_name(one)
+                })
             }
+        }
+    }
+
+    /// Another gateway may have told first what the caller's own name stands for.
+    fn judge_name(&self, one: &Revealed) -> Result<(), Withheld> {
+        let (Some(naming), Some(task)) = (&self.naming, &one.task) else {
+            return Ok(());
+        };
+        match self.affinity.alias(&self.metrics.name, &naming.alias) {
+            Some(meaning) if meaning.task != *task => Err(self.another(task)),
+            Some(_) | None => Ok(()),
         }
     }
 

@@ -15,7 +15,7 @@ use super::grpc;
 use crate::a2a::grpc::{CallError, FrameError};
 use crate::a2a::model::Fault;
 use crate::a2a::model::wire::{Json, Text};
-use crate::a2a::{self, Binding, Call, Generation, RpcId, http_json, jsonrpc, sse, translate};
+use crate::a2a::{self, Binding, Call, Generation, RpcId, http_json, jsonrpc, sse, translate, v0_1};
 use crate::observe::{Outcome, Reason};
 use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
 
@@ -32,9 +32,10 @@ pub enum Form {
     Plain,
 }
 
-/// Callers of 0.3 over JSON-RPC read nothing but events where they asked for a stream, errors of the protocol included.
+/// Callers of 0.1 and 0.3 over JSON-RPC read nothing but events where they asked for a stream, errors of the protocol
+/// included.
 pub fn reads_events_alone(call: &Call) -> bool {
-    call.generation == Generation::V0_3 && call.binding == Binding::JsonRpc && call.operation.streams()
+    call.generation != Generation::V1_0 && call.binding == Binding::JsonRpc && call.operation.streams()
 }
 
 /// An answer that the gateway makes itself.
@@ -56,6 +57,8 @@ struct More {
     explanation: Option<&'static str>,
     /// As the one event of a stream.
     event: bool,
+    /// By the codes of 0.1.
+    v0_1: bool,
 }
 
 impl Reject {
@@ -86,6 +89,7 @@ impl Reject {
             Binding::HttpJson => Form::HttpJson(call.generation),
             Binding::Grpc => Form::Grpc(call.generation),
         });
+        self.more.v0_1 = call.generation == Generation::V0_1;
         self.more.event = reads_events_alone(call) && status(self.reason) == StatusCode::OK;
         self
     }
@@ -143,9 +147,14 @@ impl Reject {
             form: own_form,
             explanation,
             event,
+            v0_1,
         } = *self.more;
         let mut status = status(self.reason);
-        let code = code(self.reason);
+        let code = if v0_1 {
+            v0_1::error_code(code(self.reason))
+        } else {
+            code(self.reason)
+        };
         let text = match explanation {
             Some(explanation) => &format!("{}: {explanation}", text(self.reason)),
             None => text(self.reason),
@@ -186,7 +195,9 @@ impl Reject {
                 status = StatusCode::from_u16(told).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                 Bytes::from(out)
             }
-            Form::HttpJson(Generation::V0_3) => Bytes::from(json!({ "code": code, "message": text }).to_string()),
+            Form::HttpJson(Generation::V0_1 | Generation::V0_3) => {
+                Bytes::from(json!({ "code": code, "message": text }).to_string())
+            }
             Form::HttpJson(Generation::V1_0) | Form::Plain => Bytes::from(
                 json!({ "error": {
                     "code": status.as_u16(),
@@ -243,6 +254,7 @@ pub fn status(reason: Reason) -> StatusCode {
         Reason::NoRoute | Reason::PushUnknown => StatusCode::NOT_FOUND,
         Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
         Reason::Forbidden | Reason::PushForeign => StatusCode::FORBIDDEN,
+        Reason::TaskBeginning => StatusCode::CONFLICT,
         Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Reason::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Reason::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -306,6 +318,7 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::BodyTimeout
         | Reason::BodyMalformed
         | Reason::AgentNotReady
+        | Reason::TaskBeginning
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
         | Reason::UpstreamConnect
@@ -358,6 +371,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::InvalidParams => "Invalid parameters",
         Reason::VersionNotSupported => "The A2A version is not supported by this agent",
         Reason::TaskNotFound => "Task not found",
+        Reason::TaskBeginning => "Another call begins a task of this id at this moment",
         Reason::OwnersDiffer => "The task and the context do not belong together",
         Reason::UnsupportedOperation => "This operation is not supported",
         Reason::PushNotSupported => "Push Notification is not supported",
@@ -386,7 +400,9 @@ pub fn text(reason: Reason) -> &'static str {
 /// Seconds after which another try may go better.
 pub fn retry_after(reason: Reason) -> Option<u32> {
     match reason {
-        Reason::RateLimited | Reason::UpstreamBusy | Reason::PushBusy | Reason::PushEarly => Some(1),
+        Reason::RateLimited | Reason::TaskBeginning | Reason::UpstreamBusy | Reason::PushBusy | Reason::PushEarly => {
+            Some(1)
+        }
         Reason::AuthenticationUnavailable
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
@@ -450,6 +466,7 @@ fn canonical(status: StatusCode) -> &'static str {
         401 => "UNAUTHENTICATED",
         403 => "PERMISSION_DENIED",
         404 => "NOT_FOUND",
+        409 => "ABORTED",
         429 => "RESOURCE_EXHAUSTED",
         502 | 503 => "UNAVAILABLE",
         504 => "DEADLINE_EXCEEDED",

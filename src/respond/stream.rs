@@ -30,7 +30,7 @@ use crate::a2a::grpc::Status;
 use crate::a2a::jsonrpc::Answer;
 use crate::a2a::sse::{Content, Name, Scanner};
 use crate::a2a::translate::Pair;
-use crate::a2a::{Binding, Call, Dialect, Operation, Revealed, RpcId, json};
+use crate::a2a::{Binding, Call, Dialect, Operation, Revealed, RpcId, json, v0_1};
 use crate::affinity::{Confirming, Reservation};
 use crate::balance::{Fault, Selected};
 use crate::observe::{Outcome, Record};
@@ -56,6 +56,8 @@ pub struct EventStream {
     limits: json::Limits,
     speaks: Dialect,
     pair: Option<Arc<Pair>>,
+    /// For a caller of 0.1.
+    indices: v0_1::Indices,
     scanner: Scanner,
     /// The event that is not whole yet, as far as it came; the scanner bounds it.
     held: BytesMut,
@@ -120,6 +122,7 @@ impl EventStream {
             limits: settings.limits,
             speaks: settings.speaks,
             pair,
+            indices: v0_1::Indices::default(),
             scanner: Scanner::new(settings.event_bytes),
             held: BytesMut::new(),
             first_seen: false,
@@ -331,7 +334,8 @@ impl EventStream {
                     }
                     if let Some((pair, data)) = say {
                         let told = Told::event(data, answer.error.is_some());
-                        match pair.event(self.operation, &self.id, told, &answer.revealed, is_first) {
+                        let judged = &answer.revealed;
+                        match pair.event(self.operation, &self.id, told, judged, is_first, &mut self.indices) {
                             Ok(event) => {
                                 translated.extend_from_slice(&event.bytes);
                                 self.failed = event.ends.map(Box::new);

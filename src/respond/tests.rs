@@ -39,7 +39,7 @@ fn statuses_agree_with_whose_fault_it_is() {
 fn another_try_is_offered_where_time_mends_it() {
     for &reason in Reason::ALL {
         if retry_after(reason).is_some() {
-            assert!(matches!(status(reason).as_u16(), 429 | 502 | 503), "{reason:?}");
+            assert!(matches!(status(reason).as_u16(), 409 | 429 | 502 | 503), "{reason:?}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct AgentIndex(pub usize);
 pub enum Place {
     /// The JSON-RPC URL.
     Rpc,
-    /// The public card (RFC 8615; `agent.json` is the path of 0.2).
+    /// The public card (RFC 8615; `agent.json` is the path of 0.1 and 0.2).
     Card,
     /// Somewhere else below the base, which is so many bytes of the path: a call of the HTTP+JSON binding, if anything.
     Below { base: usize },
@@ -41,7 +41,9 @@ pub enum Error {
     NoPlace,
 }
 
-pub const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+pub const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", OLD_CARD_PATH];
+/// Where callers up to 0.2 look.
+pub const OLD_CARD_PATH: &str = "/.well-known/agent.json";
 
 #[derive(Clone, Debug, Default)]
 pub struct Routes {

@@ -419,7 +419,7 @@ impl Outgoing {
         }
         if speaks.binding == Binding::HttpJson {
             match speaks.generation {
-                Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
+                Generation::V0_1 | Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
                 Generation::V1_0 => headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0")),
             };
         }

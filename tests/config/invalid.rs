@@ -238,6 +238,10 @@ fn wrong_types() {
         "state.store (line 3): expected `memory`, `embedded` or `redis`, found `files`",
     );
     upstream(
+        "protocol: { generation: 0.1 }",
+        "agents[0].upstream.protocol.generation (line 4): expected `auto`, `0.3` or `1.0`, found `0.1`",
+    );
+    upstream(
         "protocol: { generation: 0.2 }",
         "agents[0].upstream.protocol.generation (line 4): expected `auto`, `0.3` or `1.0`, found `0.2`",
     );

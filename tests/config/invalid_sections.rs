@@ -394,6 +394,23 @@ fn policies() {
 }
 
 #[test]
+fn callers_of_0_1_have_tasks_of_their_own() {
+    let nobodys = "agents[0].v0_1 (line 4): needs tasks that have owners, because callers of A2A 0.1 name their tasks \
+                   themselves and would meet under one name; require a credential, and set `policy.task_owner` to \
+                   `principal` or a claim";
+    agent_key("v0_1: strict, policy: { task_owner: none }", nobodys);
+    agent_key("v0_1: lenient, security: []", nobodys);
+    agent_key(
+        "v0_1: strict, translate: false",
+        "agents[0].v0_1 (line 4): needs `translate`: no agent is called in A2A 0.1",
+    );
+    agent_key(
+        "v0_1: true",
+        "agents[0].v0_1 (line 4): expected `strict` or `lenient`, found `true`",
+    );
+}
+
+#[test]
 fn routes() {
     let upstream = "upstream: { endpoints: [ { url: http://a:1 } ] }";
     let path = |text: &str, cause: &str| {

@@ -131,6 +131,8 @@ pub struct Publication {
     pub served: Vec<Generation>,
     /// Callers of each generation have a card of their own, in its form alone.
     pub by_version: bool,
+    /// Callers of 0.1 have a card, in its form, at the place where they look for one.
+    pub v0_1: bool,
     /// The bindings that callers may use, the preferred one first.
     pub bindings: Vec<Binding>,
     /// The one that the agent is called in, whose interfaces say what it wants to be told.

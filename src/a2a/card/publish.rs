@@ -179,7 +179,7 @@ fn write_skills(card: &mut Map<String, Value>, published: &[SchemeName], forms: 
 fn write_requirement(members: &mut Map<String, Value>, security: &Security, forms: &[Generation]) {
     for form in forms {
         let name = match form {
-            Generation::V0_3 => "security",
+            Generation::V0_1 | Generation::V0_3 => "security",
             Generation::V1_0 => "securityRequirements",
         };
         put(members, name, requirement::write(security, *form));

@@ -83,7 +83,7 @@ fn write_alternative(alternative: &[SchemeUse], generation: Generation) -> Value
         .into_iter()
         .map(|(name, scopes)| {
             let value = match generation {
-                Generation::V0_3 => Value::from(scopes),
+                Generation::V0_1 | Generation::V0_3 => Value::from(scopes),
                 // ProtoJSON leaves an empty list out.
                 Generation::V1_0 if scopes.is_empty() => Value::Object(Map::new()),
                 Generation::V1_0 => one_member("list", Value::from(scopes)),
@@ -94,7 +94,7 @@ fn write_alternative(alternative: &[SchemeUse], generation: Generation) -> Value
     match generation {
         Generation::V1_0 if !schemes.is_empty() => one_member("schemes", Value::Object(schemes)),
         // Also the alternative that admits anonymous callers: `{}` in both forms.
-        Generation::V0_3 | Generation::V1_0 => Value::Object(schemes),
+        Generation::V0_1 | Generation::V0_3 | Generation::V1_0 => Value::Object(schemes),
     }
 }
 

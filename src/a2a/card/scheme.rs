@@ -165,7 +165,7 @@ impl SchemeForm {
         match &self.kind {
             SchemeFormKind::ApiKey { place, name } => {
                 let place_member = match form {
-                    Generation::V0_3 => "in",
+                    Generation::V0_1 | Generation::V0_3 => "in",
                     Generation::V1_0 => "location",
                 };
                 put(place_member, Value::from(place.as_str()));
@@ -196,7 +196,7 @@ impl SchemeForm {
 fn published_flows(flows: &Map<String, Value>, form: Generation) -> Value {
     let mut known = flows.iter().filter(|(name, _)| FLOWS.contains(&name.as_str()));
     match form {
-        Generation::V0_3 => Value::Object(
+        Generation::V0_1 | Generation::V0_3 => Value::Object(
             known
                 .filter(|(name, _)| *name != DEVICE_FLOW)
                 .map(|(name, flow)| (name.clone(), flow.clone()))

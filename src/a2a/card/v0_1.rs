@@ -1,7 +1,7 @@
 //! The published card as callers of 0.1 read it (A2A 0.1, `AgentCard`).
 //!
 //! Made of the card that everybody gets, so that it cannot say anything else: its texts, modes and skills as far as 0.1 knows
-//! them, one URL, and the names of what callers may show. Nothing serves it yet; calls of 0.1 are not served either.
+//! them, one URL, and the names of what callers may show.
 
 use serde_json::{Map, Value};
 

@@ -181,7 +181,7 @@ pub fn write_fault(generation: Generation, fault: &Fault<'_>) -> Status {
     let text = fault.message.as_str();
     let (code, message) = match (row, generation) {
         (None, _) => (UNKNOWN, text.to_owned()),
-        (Some(row), Generation::V0_3) => (row.old_status, format!("{}: {text}", row.class)),
+        (Some(row), Generation::V0_1 | Generation::V0_3) => (row.old_status, format!("{}: {text}", row.class)),
         (Some(row), Generation::V1_0) => (row.status, text.to_owned()),
     };
     let details = write_details(fault);

@@ -38,7 +38,7 @@ use super::{Generation, Operation};
 /// Reads the request of a call.
 pub fn read_request(generation: Generation, operation: Operation, message: &[u8]) -> Result<Request<'static>, Error> {
     match generation {
-        Generation::V0_3 => v0_3::read_request(operation, message),
+        Generation::V0_1 | Generation::V0_3 => v0_3::read_request(operation, message),
         Generation::V1_0 => v1_0::read_request(operation, message),
     }
 }
@@ -46,7 +46,7 @@ pub fn read_request(generation: Generation, operation: Operation, message: &[u8]
 /// Writes the request of a call.
 pub fn write_request(generation: Generation, request: Request<'_>) -> Result<Vec<u8>, Error> {
     match generation {
-        Generation::V0_3 => v0_3::write_request(request),
+        Generation::V0_1 | Generation::V0_3 => v0_3::write_request(request),
         Generation::V1_0 => v1_0::write_request(request),
     }
 }
@@ -54,7 +54,7 @@ pub fn write_request(generation: Generation, request: Request<'_>) -> Result<Vec
 /// Reads the answer to a call, or one message of its stream.
 pub fn read_response(generation: Generation, operation: Operation, message: &[u8]) -> Result<Response<'static>, Error> {
     match generation {
-        Generation::V0_3 => v0_3::read_response(operation, message),
+        Generation::V0_1 | Generation::V0_3 => v0_3::read_response(operation, message),
         Generation::V1_0 => v1_0::read_response(operation, message),
     }
 }
@@ -62,7 +62,7 @@ pub fn read_response(generation: Generation, operation: Operation, message: &[u8
 /// Writes the answer to a call, or one message of its stream.
 pub fn write_response(generation: Generation, operation: Operation, response: Response<'_>) -> Result<Vec<u8>, Error> {
     match generation {
-        Generation::V0_3 => v0_3::write_response(operation, response),
+        Generation::V0_1 | Generation::V0_3 => v0_3::write_response(operation, response),
         Generation::V1_0 => v1_0::write_response(operation, response),
     }
 }

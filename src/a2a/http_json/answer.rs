@@ -33,7 +33,7 @@ pub fn read_answer(
         return Ok(answer);
     }
     let variants = match generation {
-        Generation::V0_3 => Variants::MembersAndFinal,
+        Generation::V0_1 | Generation::V0_3 => Variants::MembersAndFinal,
         Generation::V1_0 => Variants::Members,
     };
     let mut cursor = Lenient::new(body, limits)?;
@@ -53,7 +53,7 @@ pub fn read_response(generation: Generation, operation: Operation, body: &[u8]) 
     }
     let text = std::str::from_utf8(body).map_err(|_| Error::Malformed)?;
     match generation {
-        Generation::V0_3 => rest::read_response(operation, text),
+        Generation::V0_1 | Generation::V0_3 => rest::read_response(operation, text),
         Generation::V1_0 => Ok(Response::read(operation, text)?),
     }
 }
@@ -63,7 +63,7 @@ pub fn write_response(generation: Generation, response: Response<'_>, out: &mut 
     match (response, generation) {
         // `google.protobuf.Empty`
         (Response::Nothing, _) => out.extend_from_slice(b"{}"),
-        (response, Generation::V0_3) => rest::write_response(response, out)?,
+        (response, Generation::V0_1 | Generation::V0_3) => rest::write_response(response, out)?,
         (response, Generation::V1_0) => response.write(out)?,
     }
     Ok(())

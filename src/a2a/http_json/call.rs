@@ -201,7 +201,7 @@ impl<'a> Body<'a> {
         let is_object = cursor.kind() == Kind::Object;
         if is_object {
             cursor.object(|cursor, name| match generation {
-                Generation::V0_3 => read.member_of_0_3(cursor, name),
+                Generation::V0_1 | Generation::V0_3 => read.member_of_0_3(cursor, name),
                 Generation::V1_0 => read.member(cursor, name),
             })?;
         } else {

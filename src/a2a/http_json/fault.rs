@@ -213,7 +213,7 @@ struct Written0_3<'a> {
 pub fn write_fault(generation: Generation, fault: &Fault<'_>, out: &mut Vec<u8>) -> u16 {
     let status = status_of(generation, fault.code);
     let written = match generation {
-        Generation::V0_3 => serde_json::to_writer(
+        Generation::V0_1 | Generation::V0_3 => serde_json::to_writer(
             &mut *out,
             &Written0_3 {
                 code: fault.code,
@@ -262,7 +262,7 @@ fn status_of(generation: Generation, code: i64) -> u16 {
         }
     };
     match generation {
-        Generation::V0_3 => v0_3,
+        Generation::V0_1 | Generation::V0_3 => v0_3,
         Generation::V1_0 => v1_0,
     }
 }

@@ -63,12 +63,12 @@ impl<'a> Query<'a> {
 
 /// What the messages of protobuf have, but for what only a body carries.
 fn known(generation: Generation, operation: Operation) -> &'static [&'static str] {
-    use Generation::{V0_3, V1_0};
+    use Generation::{V0_1, V0_3, V1_0};
     match (operation, generation) {
         (Operation::Send | Operation::Stream | Operation::ExtendedCard, V1_0) => &["tenant"],
-        (Operation::Send | Operation::Stream | Operation::ExtendedCard, V0_3) => &[],
+        (Operation::Send | Operation::Stream | Operation::ExtendedCard, V0_1 | V0_3) => &[],
         (Operation::Get, V1_0) => &["tenant", "id", "historyLength"],
-        (Operation::Get, V0_3) => &["name", "historyLength"],
+        (Operation::Get, V0_1 | V0_3) => &["name", "historyLength"],
         (Operation::List, _) => &[
             "tenant",
             "contextId",
@@ -80,13 +80,13 @@ fn known(generation: Generation, operation: Operation) -> &'static [&'static str
             "includeArtifacts",
         ],
         (Operation::Cancel | Operation::Subscribe, V1_0) => &["tenant", "id"],
-        (Operation::Cancel | Operation::Subscribe, V0_3) => &["name"],
+        (Operation::Cancel | Operation::Subscribe, V0_1 | V0_3) => &["name"],
         (Operation::PushCreate, V1_0) => &["tenant", "taskId"],
-        (Operation::PushCreate, V0_3) => &["parent", "configId"],
+        (Operation::PushCreate, V0_1 | V0_3) => &["parent", "configId"],
         (Operation::PushGet | Operation::PushDelete, V1_0) => &["tenant", "taskId", "id"],
-        (Operation::PushGet | Operation::PushDelete, V0_3) => &["name"],
+        (Operation::PushGet | Operation::PushDelete, V0_1 | V0_3) => &["name"],
         (Operation::PushList, V1_0) => &["tenant", "taskId", "pageSize", "pageToken"],
-        (Operation::PushList, V0_3) => &["parent", "pageSize", "pageToken"],
+        (Operation::PushList, V0_1 | V0_3) => &["parent", "pageSize", "pageToken"],
     }
 }
 

@@ -61,7 +61,7 @@ pub fn read_request<'a>(target: &'a Target, query: Option<&'a str>, body: &'a [u
             id: id(),
             metadata: match target.generation {
                 Generation::V1_0 if !body.is_empty() => serde_json::from_slice::<CancelBody<'a>>(body)?.metadata,
-                Generation::V0_3 | Generation::V1_0 => None,
+                Generation::V0_1 | Generation::V0_3 | Generation::V1_0 => None,
             },
         }),
         Operation::Subscribe => Request::Subscribe(model::TaskRequest {
@@ -70,7 +70,7 @@ pub fn read_request<'a>(target: &'a Target, query: Option<&'a str>, body: &'a [u
             metadata: None,
         }),
         Operation::PushCreate => Request::PushCreate(match target.generation {
-            Generation::V0_3 => {
+            Generation::V0_1 | Generation::V0_3 => {
                 let config = rest::read_config(body)?;
                 let id = Some(config.id).filter(|id| !id.is_empty());
                 model::PushConfig {
@@ -99,7 +99,7 @@ pub fn read_request<'a>(target: &'a Target, query: Option<&'a str>, body: &'a [u
 
 fn read_send<'a>(target: &Target, tenant: Text<'a>, body: &'a [u8]) -> Result<model::SendMessageRequest<'a>, Error> {
     match target.generation {
-        Generation::V0_3 => rest::read_send(body),
+        Generation::V0_1 | Generation::V0_3 => rest::read_send(body),
         Generation::V1_0 => Ok(model::SendMessageRequest {
             tenant,
             ..serde_json::from_slice(body)?
@@ -174,7 +174,7 @@ pub fn write_request(generation: Generation, request: Request<'_>) -> Result<Wri
         Request::Send(request) | Request::Stream(request) => {
             body.reserve(512);
             match generation {
-                Generation::V0_3 => rest::write_send(request, &mut body)?,
+                Generation::V0_1 | Generation::V0_3 => rest::write_send(request, &mut body)?,
                 Generation::V1_0 => serde_json::to_writer(&mut body, &request)?,
             }
         }
@@ -190,11 +190,11 @@ pub fn write_request(generation: Generation, request: Request<'_>) -> Result<Wri
             write_list(&request, &mut query);
         }
         Request::Cancel(request) => match generation {
-            Generation::V0_3 => rest::write_cancel(request.id.as_str(), &mut body)?,
+            Generation::V0_1 | Generation::V0_3 => rest::write_cancel(request.id.as_str(), &mut body)?,
             Generation::V1_0 => serde_json::to_writer(&mut body, &request)?,
         },
         Request::PushCreate(config) => match generation {
-            Generation::V0_3 => rest::write_config(config, &mut body)?,
+            Generation::V0_1 | Generation::V0_3 => rest::write_config(config, &mut body)?,
             Generation::V1_0 => serde_json::to_writer(&mut body, &config)?,
         },
         Request::PushList(request) => {

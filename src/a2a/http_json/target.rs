@@ -190,7 +190,7 @@ impl Target {
             percent::encode(segment, &mut path);
         };
         match (self.generation, &self.tenant) {
-            (Generation::V0_3, _) => push(V1),
+            (Generation::V0_1 | Generation::V0_3, _) => push(V1),
             (Generation::V1_0, Some(tenant)) => push(tenant),
             (Generation::V1_0, None) => {}
         }
@@ -206,7 +206,7 @@ impl Target {
             Operation::Cancel => (Verb::Post, ":cancel"),
             // Servers of 0.3 in Python know GET alone, those of 1.0 in Java POST alone; the others know both.
             Operation::Subscribe => match self.generation {
-                Generation::V0_3 => (Verb::Get, ":subscribe"),
+                Generation::V0_1 | Generation::V0_3 => (Verb::Get, ":subscribe"),
                 Generation::V1_0 => (Verb::Post, ":subscribe"),
             },
             Operation::PushCreate => (Verb::Post, "/pushNotificationConfigs"),
@@ -214,7 +214,7 @@ impl Target {
             Operation::PushGet => (Verb::Get, "/pushNotificationConfigs/"),
             Operation::PushDelete => (Verb::Delete, "/pushNotificationConfigs/"),
             Operation::ExtendedCard => match self.generation {
-                Generation::V0_3 => (Verb::Get, "/card"),
+                Generation::V0_1 | Generation::V0_3 => (Verb::Get, "/card"),
                 Generation::V1_0 => (Verb::Get, "/extendedAgentCard"),
             },
         };

@@ -108,7 +108,7 @@ pub fn read_answer(
         });
     }
     let variants = match generation {
-        Generation::V0_3 => Variants::Kinds,
+        Generation::V0_1 | Generation::V0_3 => Variants::Kinds,
         Generation::V1_0 => Variants::Members,
     };
     let mut answer = Answer::default();

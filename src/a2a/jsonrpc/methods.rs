@@ -1,7 +1,7 @@
 //! Method names, and where each method keeps the ids: the one table for both directions.
 
-use crate::a2a::Generation::{self, V0_3, V1_0};
-use crate::a2a::Operation;
+use crate::a2a::Generation::{self, V0_1, V0_3, V1_0};
+use crate::a2a::{Operation, v0_1};
 
 /// One method of one generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,13 @@ pub(super) enum Place {
     ParamsTaskId,
     /// `params.contextId`: a filter.
     ParamsContextId,
+    /// `params.sessionId` (0.1).
+    ParamsSessionId,
     /// `params.message.taskId` or `params.message.contextId`.
     Message,
 }
 
-use Place::{Message, Nowhere, ParamsContextId, ParamsId, ParamsTaskId};
+use Place::{Message, Nowhere, ParamsContextId, ParamsId, ParamsSessionId, ParamsTaskId};
 
 // In push get and delete `params.id` is the task in 0.3 and the push configuration in 1.0.
 #[rustfmt::skip]
@@ -68,6 +70,24 @@ const fn row(generation: Generation, operation: Operation, name: &'static str, t
 /// The method of this name, in whichever generation has it; names are case-sensitive and no two generations share one.
 pub fn method(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)
+}
+
+/// The method of this name that only 0.1 has: there every call names its task, as the caller calls it.
+pub(super) fn method_of_0_1(name: &str, methods: v0_1::Methods) -> Option<Method> {
+    let (name, operation) = v0_1::only_0_1(name, methods)?;
+    let context = match operation {
+        Operation::Send | Operation::Stream => ParamsSessionId,
+        Operation::Get
+        | Operation::List
+        | Operation::Cancel
+        | Operation::Subscribe
+        | Operation::PushCreate
+        | Operation::PushGet
+        | Operation::PushList
+        | Operation::PushDelete
+        | Operation::ExtendedCard => Nowhere,
+    };
+    Some(row(V0_1, operation, name, ParamsId, context))
 }
 
 /// The name of an operation; `None` where the generation does not have it (0.3 cannot list tasks).

@@ -17,7 +17,7 @@ pub use error::{code, write_error};
 pub use methods::{Method, method, method_name};
 pub(super) use params::{Field, Params};
 pub use probe::{read_tenant, write_get};
-pub use request::{MAX_REFERENCES, RequestError, RequestErrorKind, read_request};
+pub use request::{MAX_REFERENCES, RequestError, RequestErrorKind, read_request, read_request_or_0_1};
 pub(super) use request::{Problem, is_look_alike, problem};
 
 use super::RpcId;

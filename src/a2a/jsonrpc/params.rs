@@ -20,6 +20,7 @@ pub(in crate::a2a) struct Params<'a> {
     pub(in crate::a2a) id: Field<'a>,
     pub(in crate::a2a) task: Field<'a>,
     context: Field<'a>,
+    session: Field<'a>,
     /// Where `params.message` is, if it is no object.
     bad_message: Option<usize>,
     /// Where a configuration is, if it is no object.
@@ -40,6 +41,7 @@ impl<'a> Params<'a> {
             b"id" => self.id.set(cursor.value()?, at),
             b"taskId" | b"task_id" => self.task.set(cursor.value()?, at),
             b"contextId" | b"context_id" => self.context.set(cursor.value()?, at),
+            b"sessionId" => self.session.set(cursor.value()?, at),
             b"message" => return self.message(cursor),
             b"configuration" => {
                 if cursor.kind() == Kind::Object {
@@ -135,10 +137,11 @@ impl<'a> Params<'a> {
             Place::ParamsId => Some(self.id.required(end)?),
             Place::ParamsTaskId => Some(self.task.required(end)?),
             Place::Message => self.message_task.optional(method.generation)?,
-            Place::Nowhere | Place::ParamsContextId => None,
+            Place::Nowhere | Place::ParamsContextId | Place::ParamsSessionId => None,
         };
         let context = match method.context {
             Place::ParamsContextId => self.context.optional(method.generation)?,
+            Place::ParamsSessionId => self.session.optional(method.generation)?,
             Place::Message => self.message_context.optional(method.generation)?,
             Place::Nowhere | Place::ParamsId | Place::ParamsTaskId => None,
         };
@@ -192,8 +195,8 @@ impl<'a> Field<'a> {
         match self.text()? {
             Some((text, at)) if text.is_empty() => match generation {
                 Generation::V0_3 => problem(RequestErrorKind::InvalidParams, at),
-                // ProtoJSON: the default value is as good as none.
-                Generation::V1_0 => Ok(None),
+                // Of a `sessionId` an empty one is none; ProtoJSON: the default value is as good as none.
+                Generation::V0_1 | Generation::V1_0 => Ok(None),
             },
             Some((text, _)) => Ok(Some(text)),
             None => Ok(None),

@@ -9,11 +9,11 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::methods::method;
+use super::methods::{method, method_of_0_1};
 use super::params::Params;
 use super::{MAX_RPC_ID_BYTES, code};
 use crate::a2a::json::{self, Kind, Limits, Name, Strict, Text, Value};
-use crate::a2a::{Call, RpcId};
+use crate::a2a::{Call, RpcId, v0_1};
 
 /// Most `referenceTaskIds` of one message: each of them is looked up, and held as long as the call.
 pub const MAX_REFERENCES: usize = 256;
@@ -124,6 +124,11 @@ impl std::error::Error for RequestError {}
 
 /// Reads the call that a body asks for.
 pub fn read_request(body: &Bytes, limits: Limits) -> Result<Call, RequestError> {
+    read_request_or_0_1(body, limits, None)
+}
+
+/// The same where callers of 0.1 are served, by these methods. The task of theirs is named as they call it.
+pub fn read_request_or_0_1(body: &Bytes, limits: Limits, v0_1: Option<v0_1::Methods>) -> Result<Call, RequestError> {
     let mut envelope = Envelope::default();
     match envelope.walk(body, limits) {
         Ok(()) => {}
@@ -139,7 +144,7 @@ pub fn read_request(body: &Bytes, limits: Limits) -> Result<Call, RequestError> 
     }
     let id = envelope.rpc_id();
     envelope
-        .judge(body.len())
+        .judge(body.len(), v0_1)
         .map_err(|Problem { kind, at }| RequestError { kind, id, at })
 }
 
@@ -242,7 +247,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    fn judge(&self, end: usize) -> Result<Call, Problem> {
+    fn judge(&self, end: usize, v0_1: Option<v0_1::Methods>) -> Result<Call, Problem> {
         if let Some(kind) = self.not_object {
             return problem(kind, 0);
         }
@@ -263,10 +268,13 @@ impl<'a> Envelope<'a> {
         let Some(id) = self.rpc_id() else {
             return problem(RequestErrorKind::Notification, end);
         };
-        let Some(method) = method(&name) else {
-            return problem(RequestErrorKind::UnknownMethod, self.method_at);
-        };
-        self.params.judge(method, id, end)
+        if let Some(method) = method(&name) {
+            return self.params.judge(method, id, end);
+        }
+        match v0_1.and_then(|methods| method_of_0_1(&name, methods)) {
+            Some(method) => self.params.judge(&method, id, end),
+            None => problem(RequestErrorKind::UnknownMethod, self.method_at),
+        }
     }
 }
 

@@ -37,6 +37,7 @@ impl Pair {
         out.extend_from_slice(format!(r#","method":"{method}","params":"#).as_bytes());
         let before = out.len();
         match generation {
+            Generation::V0_1 => return Err(Error::Unsupported),
             Generation::V0_3 => v0_3::write_request(request, &mut out)?,
             Generation::V1_0 => request.write(&mut out)?,
         }
@@ -57,6 +58,7 @@ impl Pair {
                     return Ok(Err(fault(error::read(failed)?)));
                 }
                 Ok(Ok(match generation {
+                    Generation::V0_1 => return Err(Error::Unsupported),
                     Generation::V0_3 => v0_3::read_response(operation, result)?,
                     Generation::V1_0 => Response::read(operation, result.map_or("null", RawValue::get))?,
                 }))

@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::Error;
-use crate::a2a::Generation;
 use crate::a2a::jsonrpc::code;
 use crate::a2a::model::Fault;
 use crate::a2a::model::fault::error_info;
 use crate::a2a::model::wire::{Json, Text, or_default};
+use crate::a2a::{Generation, v0_1};
 
 #[derive(Deserialize, Serialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
@@ -36,13 +36,17 @@ pub(super) fn read(error: &RawValue) -> Result<Fault<'_>, Error> {
 
 /// An error of one generation as another tells it.
 pub(super) fn told(fault: Fault<'_>, by: Generation, to: Generation) -> Fault<'_> {
-    if by == to || to != Generation::V1_0 {
-        return fault;
-    }
-    Fault {
-        // Free-form `data` has no place in a list of typed details.
-        details: code::reason(fault.code).and_then(error_info),
-        ..fault
+    match to {
+        Generation::V0_1 => Fault {
+            code: v0_1::error_code(fault.code),
+            ..fault
+        },
+        Generation::V1_0 if by != to => Fault {
+            // Free-form `data` has no place in a list of typed details.
+            details: code::reason(fault.code).and_then(error_info),
+            ..fault
+        },
+        Generation::V0_3 | Generation::V1_0 => fault,
     }
 }
 

@@ -28,7 +28,8 @@ pub use agent::{read_tenant, write_get, write_list, written_list};
 use super::http_json;
 use super::model::wire::Text;
 use super::model::{self, Request, Response};
-use super::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, TaskState, grpc, sse, v0_3};
+use super::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, TaskState};
+use super::{grpc, sse, v0_1, v0_3};
 
 /// The dialects of a caller and of an agent that are not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Pair {
     pub agent: Dialect,
     /// What the agent's own card wants to be told with every request (A2A 1.0 §4.4.6).
     pub tenant: Option<Arc<str>>,
+    /// Of a caller of 0.1, which alone names tasks itself.
+    pub named: Option<Box<v0_1::Named>>,
 }
 
 /// A request as its caller wrote it.
@@ -119,7 +122,7 @@ impl Pair {
         Ok(Answer { standing, body })
     }
 
-    /// The same for one event of the agent. A stream of 1.0 `opens` with a task or a message (A2A 1.0
+    /// The same for one event of the agent; `indices` belong to its stream. A stream of 1.0 `opens` with a task or a message (A2A 1.0
     /// §3.1.2): where an agent of 0.3 begins with an update, the task that it is about goes before.
     pub fn event(
         &self,
@@ -128,9 +131,14 @@ impl Pair {
         told: Told<'_>,
         judged: &[Revealed],
         opens: bool,
+        indices: &mut v0_1::Indices,
     ) -> Result<Event, Error> {
         let read = self.read_judged(operation, told, judged)?;
         let data = told.body;
+        let read = match (&self.named, read) {
+            (Some(named), Ok(Response::Event(event))) => return write_events_of_0_1(named, id, event, indices),
+            (_, read) => read,
+        };
         let generations = (self.caller.generation, self.agent.generation);
         if opens
             && operation == Operation::Stream
@@ -170,7 +178,7 @@ impl Pair {
         Ok(Some(event.bytes))
     }
 
-    fn read<'a>(&self, call: &Call, original: Original<'a>) -> Result<Request<'a>, Error> {
+    fn read<'a>(&'a self, call: &'a Call, original: Original<'a>) -> Result<Request<'a>, Error> {
         match original.addressed {
             Addressed::JsonRpc => {}
             Addressed::HttpJson(target) => return http_json::read_request(target, original.query, original.body),
@@ -178,9 +186,20 @@ impl Pair {
         }
         let RequestBody { params } = serde_json::from_slice(original.body)?;
         match self.caller.generation {
+            Generation::V0_1 => {
+                let names = v0_1::Names {
+                    task: call.task.as_ref().map_or("", |task| task.as_str()),
+                    message: &self.named()?.message,
+                };
+                v0_1::read_request(call.operation, params, names)
+            }
             Generation::V0_3 => v0_3::read_request(call.operation, params),
             Generation::V1_0 => Ok(Request::read(call.operation, params.map_or("{}", RawValue::get))?),
         }
+    }
+
+    fn named(&self) -> Result<&v0_1::Named, Error> {
+        self.named.as_deref().ok_or(Error::Unsupported)
     }
 
     /// Whose a task is was decided by what `answer::read` reads in the body; what is told must be about the same.
@@ -236,6 +255,7 @@ impl Pair {
                 open(out, id);
                 out.extend_from_slice(br#","result":"#);
                 match generation {
+                    Generation::V0_1 => v0_1::write_response(response, self.named()?.told(), out)?,
                     Generation::V0_3 => v0_3::write_response(response, out)?,
                     Generation::V1_0 => response.write(out)?,
                 }
@@ -251,6 +271,28 @@ impl Pair {
             }
         }
     }
+}
+
+/// A stream of 0.1 has no tasks and no messages: one event may be several there.
+fn write_events_of_0_1(
+    named: &v0_1::Named,
+    id: &RpcId,
+    event: model::Event<'_>,
+    indices: &mut v0_1::Indices,
+) -> Result<Event, Error> {
+    let mut bytes = Vec::new();
+    v0_1::write_events(event, named.told(), indices, |result| {
+        let mut out = Vec::with_capacity(64 + id.0.len() + result.len());
+        open(&mut out, id);
+        out.extend_from_slice(br#","result":"#);
+        out.extend_from_slice(result);
+        out.push(b'}');
+        bytes.extend_from_slice(&sse::one_event(&out));
+    })?;
+    Ok(Event {
+        bytes: bytes.into(),
+        ends: None,
+    })
 }
 
 /// The task and the context that an answer is about.

@@ -81,6 +81,7 @@ pub fn notification(body: &[u8], to: Generation, limits: json::Limits) -> Result
         caller: in_json_rpc(to),
         agent: in_json_rpc(generation),
         tenant: None,
+        named: None,
     };
     let told = Told {
         body: &answer,
@@ -104,6 +105,8 @@ fn relayed(to: Generation, response: Response<'_>) -> Result<Relayed, Error> {
     };
     let mut out = Vec::with_capacity(1024);
     match (to, event) {
+        // No webhook of 0.1 is ever set.
+        (Generation::V0_1, _) => return Err(Error::Unsupported),
         (Generation::V1_0, event) => Response::Event(event).write(&mut out)?,
         (Generation::V0_3, Event::Task(task)) => v0_3::write_response(Response::Task(task), &mut out)?,
         (Generation::V0_3, Event::Message(message)) if message.task_id.is_empty() => return Ok(Relayed::Nothing),

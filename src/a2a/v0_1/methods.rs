@@ -11,22 +11,22 @@ pub enum Methods {
     Lenient,
 }
 
-/// The operation of a method; names are case-sensitive.
-pub fn operation(method: &str, methods: Methods) -> Option<Operation> {
-    Some(match (method, methods) {
-        ("tasks/send", _) | ("sendTask", Methods::Lenient) => Operation::Send,
-        ("tasks/sendSubscribe", _) | ("sendTaskSubscribe", Methods::Lenient) => Operation::Stream,
-        ("tasks/get", _) => Operation::Get,
-        ("tasks/cancel", _) => Operation::Cancel,
-        ("tasks/resubscribe", _) => Operation::Subscribe,
-        ("tasks/pushNotification/set", _) => Operation::PushCreate,
-        ("tasks/pushNotification/get", _) => Operation::PushGet,
+/// The name of a method that only 0.1 has, as the table spells it, and its operation; names are case-sensitive. Its other
+/// methods (`tasks/get`, `tasks/cancel`, `tasks/resubscribe`) 0.3 has too, with the same parameters: whoever reads one of
+/// those needs to know by the task which answer is meant.
+pub fn only_0_1(name: &str, methods: Methods) -> Option<(&'static str, Operation)> {
+    Some(match (name, methods) {
+        ("tasks/send", _) => ("tasks/send", Operation::Send),
+        ("tasks/sendSubscribe", _) => ("tasks/sendSubscribe", Operation::Stream),
+        ("tasks/pushNotification/set", _) => ("tasks/pushNotification/set", Operation::PushCreate),
+        ("tasks/pushNotification/get", _) => ("tasks/pushNotification/get", Operation::PushGet),
+        ("sendTask", Methods::Lenient) => ("sendTask", Operation::Send),
+        ("sendTaskSubscribe", Methods::Lenient) => ("sendTaskSubscribe", Operation::Stream),
         _ => return None,
     })
 }
 
-/// The name says by itself that its caller speaks 0.1; 0.3 has the others too, with the same parameters, and whoever reads
-/// one of them needs to know by the task which answer is meant.
-pub fn is_only_0_1(method: &str) -> bool {
-    operation(method, Methods::Lenient).is_some() && crate::a2a::jsonrpc::method(method).is_none()
+/// The operation is called alike in 0.1 and in 0.3.
+pub fn is_shared(operation: Operation) -> bool {
+    matches!(operation, Operation::Get | Operation::Cancel | Operation::Subscribe)
 }

@@ -1,10 +1,9 @@
 //! A2A 0.1 as its callers speak it, over JSON-RPC alone: requests that turn into the canonical model, and what of the model
 //! they are answered.
 //!
-//! Nothing is served to callers of 0.1 yet: no module but the tests uses this one. In 0.1 clients name their tasks
-//! themselves, agents of later generations do that. Who keeps which name stands for which is not decided here: requests are
-//! read with the agent's name of a task, answers written with the caller's. Both are given; ids within messages are left
-//! out, because 0.1 has none there.
+//! In 0.1 clients name their tasks themselves, agents of later generations do that. Who keeps which name stands for which is
+//! not decided here (`affinity::alias`): requests are read with the agent's name of a task, answers written with the
+//! caller's. Both are given; ids within messages are left out, because 0.1 has none there.
 //!
 //! What 0.1 cannot carry stands in `LOSSES.md`.
 
@@ -19,7 +18,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::message::Message;
-pub use self::methods::{Methods, is_only_0_1, operation};
+pub use self::methods::{Methods, is_shared, only_0_1};
 use self::push::{PushConfig, TaskPushConfig};
 pub use self::task::Indices;
 use self::task::{Event, Task};
@@ -41,8 +40,28 @@ pub struct Names<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told<'a> {
     pub task: &'a str,
-    /// The `sessionId` of the call; empty: that of the agent.
+    /// The `sessionId` with which it was begun; empty: that of the agent.
     pub session: &'a str,
+}
+
+/// What a call needs to be told in the words of its caller, and its caller in its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// The caller's name of the task.
+    pub task: Box<str>,
+    /// The `sessionId` with which the caller began the task; empty where it named none.
+    pub session: Box<str>,
+    /// For the message of the call.
+    pub message: Box<str>,
+}
+
+impl Named {
+    pub fn told(&self) -> Told<'_> {
+        Told {
+            task: &self.task,
+            session: &self.session,
+        }
+    }
 }
 
 /// `TaskSendParams`, but for the task.

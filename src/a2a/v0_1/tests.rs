@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::a2a::translate::tests::generated::{object, put, put_all, text};
+use crate::a2a::{Generation, jsonrpc};
 
 type Both = (Value, Value);
 
@@ -53,23 +54,23 @@ fn send() -> Value {
 
 #[test]
 fn methods_are_those_of_the_specification_and_leniently_some_more() {
-    fn check(method: &str, strict: Option<Operation>, lenient: Option<Operation>, only: bool) {
-        assert_eq!(operation(method, Methods::Strict), strict, "{method}");
-        assert_eq!(operation(method, Methods::Lenient), lenient, "{method}");
-        assert_eq!(is_only_0_1(method), only, "{method}");
+    fn check(method: &str, strict: Option<Operation>, lenient: Option<Operation>) {
+        let named = |methods| only_0_1(method, methods);
+        assert_eq!(named(Methods::Strict), strict.map(|it| (method, it)), "{method}");
+        assert_eq!(named(Methods::Lenient), lenient.map(|it| (method, it)), "{method}");
     }
-    let both = |method, operation, only| check(method, Some(operation), Some(operation), only);
-    both("tasks/send", Operation::Send, true);
-    both("tasks/sendSubscribe", Operation::Stream, true);
-    both("tasks/pushNotification/set", Operation::PushCreate, true);
-    both("tasks/pushNotification/get", Operation::PushGet, true);
-    // 0.3 has them too.
-    both("tasks/get", Operation::Get, false);
-    both("tasks/cancel", Operation::Cancel, false);
-    both("tasks/resubscribe", Operation::Subscribe, false);
-    check("sendTask", None, Some(Operation::Send), true);
-    check("sendTaskSubscribe", None, Some(Operation::Stream), true);
+    let both = |method, operation| check(method, Some(operation), Some(operation));
+    both("tasks/send", Operation::Send);
+    both("tasks/sendSubscribe", Operation::Stream);
+    both("tasks/pushNotification/set", Operation::PushCreate);
+    both("tasks/pushNotification/get", Operation::PushGet);
+    check("sendTask", None, Some(Operation::Send));
+    check("sendTaskSubscribe", None, Some(Operation::Stream));
     for unknown in [
+        // 0.3 has these three too.
+        "tasks/get",
+        "tasks/cancel",
+        "tasks/resubscribe",
         "message/send",
         "SendMessage",
         "Tasks/send",
@@ -77,7 +78,12 @@ fn methods_are_those_of_the_specification_and_leniently_some_more() {
         "sendtask",
         "",
     ] {
-        check(unknown, None, None, false);
+        check(unknown, None, None);
+    }
+    for operation in Operation::ALL {
+        let name = jsonrpc::method_name(Generation::V0_3, operation);
+        let shared = matches!(name, Some("tasks/get" | "tasks/cancel" | "tasks/resubscribe"));
+        assert_eq!(is_shared(operation), shared, "{operation:?}");
     }
 }
 

@@ -27,11 +27,15 @@ const TAG_FORGET_TASK: u8 = 3;
 const TAG_FORGET_CONTEXT: u8 = 4;
 const TAG_SYNCED: u8 = 5;
 const TAG_END: u8 = 6;
+const TAG_PUT_ALIAS: u8 = 7;
+const TAG_FORGET_ALIAS: u8 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::affinity) enum Kind {
     Task,
     Context,
+    /// A caller's own name of a task. In the place of its endpoint stands what it means.
+    Alias,
 }
 
 /// All that is known of one task or context.
@@ -76,6 +80,7 @@ pub(super) fn encode(buffer: &mut Vec<u8>, salt: u32, record: &Record<'_>) {
             buffer.push(match put.kind {
                 Kind::Task => TAG_PUT_TASK,
                 Kind::Context => TAG_PUT_CONTEXT,
+                Kind::Alias => TAG_PUT_ALIAS,
             });
             buffer.push(generation_code(put.generation));
             buffer.push(state_code(put.state));
@@ -89,6 +94,7 @@ pub(super) fn encode(buffer: &mut Vec<u8>, salt: u32, record: &Record<'_>) {
             buffer.push(match kind {
                 Kind::Task => TAG_FORGET_TASK,
                 Kind::Context => TAG_FORGET_CONTEXT,
+                Kind::Alias => TAG_FORGET_ALIAS,
             });
             push_text(buffer, agent) && push_text(buffer, id)
         }
@@ -134,10 +140,10 @@ pub(super) fn decode(payload: &[u8]) -> Option<Record<'_>> {
     let (&tag, rest) = payload.split_first()?;
     let mut rest = rest;
     let record = match tag {
-        TAG_PUT_TASK | TAG_PUT_CONTEXT => {
+        TAG_PUT_TASK | TAG_PUT_CONTEXT | TAG_PUT_ALIAS => {
             let [generation, state] = *take(&mut rest)?;
             Record::Put(Put {
-                kind: if tag == TAG_PUT_TASK { Kind::Task } else { Kind::Context },
+                kind: kind_of(tag),
                 generation: generation_of(generation)?,
                 state: state_of(state)?,
                 seen: u32::from_le_bytes(*take(&mut rest)?),
@@ -147,12 +153,8 @@ pub(super) fn decode(payload: &[u8]) -> Option<Record<'_>> {
                 principal: take_text(&mut rest)?,
             })
         }
-        TAG_FORGET_TASK | TAG_FORGET_CONTEXT => Record::Forget {
-            kind: if tag == TAG_FORGET_TASK {
-                Kind::Task
-            } else {
-                Kind::Context
-            },
+        TAG_FORGET_TASK | TAG_FORGET_CONTEXT | TAG_FORGET_ALIAS => Record::Forget {
+            kind: kind_of(tag),
             agent: take_text(&mut rest)?,
             id: take_text(&mut rest)?,
         },
@@ -161,6 +163,14 @@ pub(super) fn decode(payload: &[u8]) -> Option<Record<'_>> {
         _ => return None,
     };
     rest.is_empty().then_some(record)
+}
+
+fn kind_of(tag: u8) -> Kind {
+    match tag {
+        TAG_PUT_TASK | TAG_FORGET_TASK => Kind::Task,
+        TAG_PUT_ALIAS | TAG_FORGET_ALIAS => Kind::Alias,
+        _ => Kind::Context,
+    }
 }
 
 fn checksum(salt: u32, length: [u8; 4], payload: &[u8]) -> u32 {
@@ -196,13 +206,17 @@ pub(in crate::affinity) fn generation_code(generation: Generation) -> u8 {
     match generation {
         Generation::V0_3 => 1,
         Generation::V1_0 => 2,
+        Generation::V0_1 => 3,
     }
 }
 
 pub(in crate::affinity) fn generation_of(code: u8) -> Option<Generation> {
-    Generation::SPOKEN
-        .into_iter()
-        .find(|&generation| generation_code(generation) == code)
+    Some(match code {
+        1 => Generation::V0_3,
+        2 => Generation::V1_0,
+        3 => Generation::V0_1,
+        _ => return None,
+    })
 }
 
 pub(in crate::affinity) fn state_code(state: Option<TaskState>) -> u8 {

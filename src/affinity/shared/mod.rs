@@ -31,7 +31,7 @@ use super::journal::record::{Kind, MAX_ID, MAX_NAME};
 use super::learn::Taken;
 use super::shard::{Entry, SEEN_WRITTEN_EVERY, Shared};
 use super::table::{Hash, Table};
-use super::{Affinity, Owner};
+use super::{Affinity, Alias, Owner};
 use crate::a2a::{ContextId, Revealed, TaskId};
 use crate::shared::{Away, Command, Purpose, Reply, Store};
 
@@ -165,7 +165,19 @@ impl Affinity {
         let Some(sharing) = self.store.sharing() else {
             return Inquiry::Settled;
         };
-        self.inquire_beyond(sharing, sharing.cache_ttl, agent, tasks, contexts)
+        self.inquire_beyond(sharing, sharing.cache_ttl, agent, all(tasks, contexts))
+    }
+
+    /// The same for other ids.
+    pub(super) fn inquire_named<'a>(
+        self: &Arc<Self>,
+        agent: &str,
+        named: impl IntoIterator<Item = (Kind, &'a str)>,
+    ) -> Inquiry {
+        match self.store.sharing() {
+            None => Inquiry::Settled,
+            Some(sharing) => self.inquire_beyond(sharing, sharing.cache_ttl, agent, named),
+        }
     }
 
     /// The same, and whatever memory knows is asked for as well.
@@ -178,7 +190,7 @@ impl Affinity {
         let Some(sharing) = self.store.sharing() else {
             return Inquiry::Settled;
         };
-        self.inquire_beyond(sharing, 0, agent, tasks, contexts)
+        self.inquire_beyond(sharing, 0, agent, all(tasks, contexts))
     }
 
     /// What memory knows for less than `ttl` seconds is not asked for.
@@ -187,14 +199,11 @@ impl Affinity {
         sharing: &Sharing,
         ttl: u32,
         agent: &str,
-        tasks: impl IntoIterator<Item = &'a TaskId>,
-        contexts: impl IntoIterator<Item = &'a ContextId>,
+        named: impl IntoIterator<Item = (Kind, &'a str)>,
     ) -> Inquiry {
         let now = self.now();
-        let tasks = tasks.into_iter().map(|id| (Kind::Task, id.as_str()));
-        let contexts = contexts.into_iter().map(|id| (Kind::Context, id.as_str()));
-        let wanted: Vec<Wanted> = tasks
-            .chain(contexts)
+        let wanted: Vec<Wanted> = named
+            .into_iter()
             // What is longer is never remembered.
             .filter(|(_, id)| (1..=MAX_ID).contains(&id.len()))
             .filter_map(|(kind, id)| {
@@ -319,13 +328,13 @@ impl Affinity {
         sharing: &Sharing,
         agent: &str,
         revealed: &[Revealed],
+        alias: Option<&Alias>,
     ) -> Option<Confirming> {
         let tasks = revealed.iter().filter_map(|one| one.task.as_ref());
-        let tasks = tasks.map(|id| (Kind::Task, id.as_str()));
         let contexts = revealed.iter().filter_map(|one| one.context.as_ref());
-        let contexts = contexts.map(|id| (Kind::Context, id.as_str()));
+        let alias = alias.map(|alias| (Kind::Alias, alias.as_str()));
         let mut drafts: Vec<Draft> = Vec::new();
-        for (kind, id) in tasks.chain(contexts) {
+        for (kind, id) in all(tasks, contexts).chain(alias) {
             let known = drafts.iter().any(|draft| draft.kind == kind && *draft.id == *id);
             if !known {
                 // Those that the store was never told of.
@@ -418,8 +427,9 @@ impl Affinity {
             }
             if let Some(since) = sharing.store.doubts() {
                 self.blocking(move |affinity| {
-                    affinity.tasks.doubt(since);
-                    affinity.contexts.doubt(since);
+                    for table in affinity.tables() {
+                        table.doubt(since);
+                    }
                 })
                 .await;
             }
@@ -443,7 +453,7 @@ impl Affinity {
                 .is_some_and(|sharing| sharing.store.takes_records())
         };
         let mut batch = Vec::new();
-        for table in [&self.tasks, &self.contexts] {
+        for table in self.tables() {
             for index in Table::shards() {
                 if !takes_records() {
                     self.give_back(&batch);
@@ -490,6 +500,15 @@ impl Affinity {
             self.table(draft.kind).give_back_draft(draft);
         }
     }
+}
+
+fn all<'a>(
+    tasks: impl IntoIterator<Item = &'a TaskId>,
+    contexts: impl IntoIterator<Item = &'a ContextId>,
+) -> impl Iterator<Item = (Kind, &'a str)> {
+    let tasks = tasks.into_iter().map(|id| (Kind::Task, id.as_str()));
+    let contexts = contexts.into_iter().map(|id| (Kind::Context, id.as_str()));
+    tasks.chain(contexts)
 }
 
 /// What can be said when nobody could be asked.

@@ -1,6 +1,7 @@
 //! Keys and values of the shared store.
 //!
-//! A key is `<prefix>t:<agent>:<id>` for a task, `<prefix>c:<agent>:<id>` for a context; see `crate::shared::key`.
+//! A key is `<prefix>t:<agent>:<id>` for a task, `<prefix>c:<agent>:<id>` for a context, `<prefix>a:<agent>:<hash>` for an
+//! alias; see `crate::shared::key`.
 //!
 //! A value is `version (1) generation (1) state (1) transfers (1)`, then endpoint and principal, each as `length (2,
 //! little-endian) text`: some 80 bytes. The scripts of `crate::shared` know the places of the first four, that the rest is
@@ -29,6 +30,7 @@ pub(super) fn key(prefix: &str, kind: Kind, agent: &str, id: &str) -> Vec<u8> {
     let letter = match kind {
         Kind::Task => 't',
         Kind::Context => 'c',
+        Kind::Alias => 'a',
     };
     shared::key(prefix, letter, &[agent, id])
 }
@@ -90,7 +92,8 @@ mod tests {
     fn a_value_says_what_was_encoded() {
         let states = (0..10).map(|code| state_of(code).unwrap());
         for state in states {
-            for (generation, transfers) in Generation::SPOKEN.into_iter().zip([0, 1, u8::MAX].into_iter().cycle()) {
+            let generations = [Generation::V0_1, Generation::V0_3, Generation::V1_0];
+            for (generation, transfers) in generations.into_iter().zip([0, 1, u8::MAX]) {
                 let held = Held {
                     endpoint: "http://a:1/",
                     principal: "key:änn",

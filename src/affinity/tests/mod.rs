@@ -1,5 +1,6 @@
 //! Support for the tests of this stage: a clock that is set, a disk that fails on demand, a view of everything held.
 
+mod aliases;
 mod bounds;
 mod commit;
 mod damage;
@@ -196,7 +197,7 @@ type Key = (bool, String, String);
 /// Everything held: the owner and when it was last seen, by (is a task, agent, id).
 fn dump(affinity: &Affinity) -> BTreeMap<Key, (Owner, u32)> {
     let mut all = BTreeMap::new();
-    for table in [&affinity.tasks, &affinity.contexts] {
+    for table in affinity.tables() {
         let mut cursor = table::Cursor::default();
         while table.walk(&mut cursor, &mut |put| {
             let owner = Owner {

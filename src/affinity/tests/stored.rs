@@ -58,6 +58,23 @@ impl Stored {
     ) -> Learned {
         let learned = self.affinity.learn(agent, endpoint, principal, generation, revealed);
         let confirming = self.affinity.confirm(agent, std::slice::from_ref(revealed));
+        self.confirmed(learned, confirming)
+    }
+
+    pub fn learn_alias(
+        &self,
+        agent: &str,
+        alias: &Alias,
+        meaning: &Meaning,
+        principal: &Arc<str>,
+        state: Option<TaskState>,
+    ) -> Learned {
+        let learned = self.affinity.learn_alias(agent, alias, meaning, principal, state);
+        let confirming = self.affinity.confirm_with(agent, &[], Some(alias));
+        self.confirmed(learned, confirming)
+    }
+
+    fn confirmed(&self, learned: Learned, confirming: Option<Confirming>) -> Learned {
         match (&self.shared, confirming) {
             (Some(runtime), Some(confirming)) => {
                 assert_eq!(runtime.block_on(confirming), Confirmed::Stored);
@@ -78,8 +95,17 @@ impl Stored {
         self.affinity.context(agent, id)
     }
 
+    pub fn alias(&self, agent: &str, alias: &Alias) -> Option<Meaning> {
+        self.asked(self.affinity.inquire_alias(agent, alias));
+        self.affinity.alias(agent, alias)
+    }
+
     fn inquire(&self, agent: &str, task: Option<&TaskId>, context: Option<&ContextId>) {
-        match (self.affinity.inquire(agent, task, context), &self.shared) {
+        self.asked(self.affinity.inquire(agent, task, context));
+    }
+
+    fn asked(&self, inquiry: Inquiry) {
+        match (inquiry, &self.shared) {
             (Inquiry::Settled, _) => {}
             (Inquiry::Asking(asking), Some(runtime)) => assert_eq!(runtime.block_on(asking), Knowledge::Whole),
             (Inquiry::Away | Inquiry::Asking(_), _) => panic!("nobody is away"),

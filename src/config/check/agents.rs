@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::super::model::{Agent, AgentRoute, Card, CardForm};
-use super::super::raw::{Raw, RawAgent, RawCard, RawCardForm};
+use super::super::model::{Agent, AgentRoute, Card, CardForm, Policy, TaskOwner};
+use super::super::raw::{Raw, RawAgent, RawCard, RawCardForm, RawV0_1};
 use super::super::redact::shown_url;
 use super::super::units::Size;
 use super::super::{join, place};
@@ -11,6 +11,8 @@ use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
 use super::{Check, DAY, MILLISECOND, policy, push, security, upstream, url};
 use crate::a2a::card::is_forbidden_override;
+use crate::a2a::security::Security;
+use crate::a2a::v0_1;
 
 #[derive(Default)]
 struct Taken {
@@ -90,6 +92,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         Some(size) => check.size(&join(key, "body_bytes"), size, Size(1), MOST_BODY),
         None => raw.limits.body_bytes.0,
     };
+    let v0_1 = v0_1(check, &join(key, "v0_1"), one, security.as_ref(), &policy);
     let push_url = push::base(check, &join(key, "push.url"), one.push.url.as_ref());
     Some(Agent {
         name: name?,
@@ -101,12 +104,43 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         policy,
         forward_credentials: one.forward_credentials,
         translate: one.translate.unwrap_or(true),
+        v0_1,
         push_url: match push_url {
             Some(url) => Some(url?),
             None => None,
         },
         body_bytes,
     })
+}
+
+/// What the agent's own card demands may still make it a key without effect.
+fn v0_1(
+    check: &mut Check<'_>,
+    key: &str,
+    one: &RawAgent,
+    security: Option<&Security>,
+    policy: &Policy,
+) -> Option<v0_1::Methods> {
+    let methods = match one.v0_1? {
+        RawV0_1::Strict => v0_1::Methods::Strict,
+        RawV0_1::Lenient => v0_1::Methods::Lenient,
+    };
+    if one.translate == Some(false) {
+        check.problem(key, "needs `translate`: no agent is called in A2A 0.1");
+    }
+    let nobodys = match policy.task_owner {
+        Some(TaskOwner::Nobody) => true,
+        Some(TaskOwner::Principal | TaskOwner::Claim(_)) => false,
+        None => security.is_some_and(Security::is_open),
+    };
+    if nobodys {
+        check.problem(
+            key,
+            "needs tasks that have owners, because callers of A2A 0.1 name their tasks themselves and would meet under one \
+             name; require a credential, and set `policy.task_owner` to `principal` or a claim",
+        );
+    }
+    Some(methods)
 }
 
 /// Also of an agent whose route is wrong it is known what another one must not have.

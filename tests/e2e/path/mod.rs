@@ -20,3 +20,4 @@ mod relay;
 mod shared;
 mod transfer;
 mod translate;
+mod v0_1;

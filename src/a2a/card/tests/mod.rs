@@ -75,6 +75,7 @@ fn publication() -> Publication {
         public_url: PUBLIC.to_owned(),
         served: Generation::SPOKEN.to_vec(),
         by_version: false,
+        v0_1: false,
         bindings: vec![Binding::JsonRpc],
         spoken: Binding::JsonRpc,
         enforced: security(&[

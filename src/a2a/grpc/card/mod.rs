@@ -24,7 +24,7 @@ pub(super) fn read(generation: Generation, message: &[u8]) -> Result<Json<'stati
         Json::owned(serde_json::to_string(&M::decode(message)?)?).ok_or(Error::Malformed)
     }
     match generation {
-        Generation::V0_3 => json::<v0_3::Card>(message),
+        Generation::V0_1 | Generation::V0_3 => json::<v0_3::Card>(message),
         Generation::V1_0 => json::<v1_0::Card>(message),
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn write(generation: Generation, card: &Json<'_>) -> Result<Vec<u8>, 
     let mut card = serde_json::from_str(card.get())?;
     clean(&mut card)?;
     match generation {
-        Generation::V0_3 => message::<v0_3::Card>(card),
+        Generation::V0_1 | Generation::V0_3 => message::<v0_3::Card>(card),
         Generation::V1_0 => message::<v1_0::Card>(card),
     }
 }

@@ -26,7 +26,7 @@ fn least(generation: Generation) -> Value {
         "skills": [],
     });
     match generation {
-        Generation::V0_3 => {
+        Generation::V0_1 | Generation::V0_3 => {
             card["url"] = json!("https://a.example/");
             card["protocolVersion"] = json!("0.3.0");
             card["capabilities"] = json!({"streaming": false, "pushNotifications": false});

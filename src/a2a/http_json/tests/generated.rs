@@ -264,7 +264,7 @@ proptest! {
         for generation in Generation::SPOKEN {
             let tenant = || match (generation, &tenant) {
                 (V1_0, Some(tenant)) => Text::from(tenant.as_str()),
-                (V0_3 | V1_0, _) => Text::default(),
+                (Generation::V0_1 | V0_3 | V1_0, _) => Text::default(),
             };
             let id = || Text::from(task.as_str());
             let about = || TaskRequest { tenant: tenant(), id: id(), metadata: None };

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use crate::a2a::Generation::V0_3;
+use crate::a2a::Generation::{V0_1, V0_3};
 use crate::a2a::json::{self, Limits};
 use crate::a2a::jsonrpc::RequestErrorKind as Refused;
 use crate::a2a::jsonrpc::*;
-use crate::a2a::{Call, Operation, RpcId, TaskId};
+use crate::a2a::{Call, ContextId, Operation, RpcId, TaskId, v0_1};
 
 fn read(body: &str) -> Result<Call, RequestError> {
     read_request(&Bytes::copy_from_slice(body.as_bytes()), Limits::default())
@@ -55,6 +55,54 @@ fn every_method_reads_back_by_its_name() {
         }
     }
     assert_eq!(count, 21);
+}
+
+#[test]
+fn methods_of_0_1_are_read_where_it_is_served() {
+    let params = r#"{"id":"p-id","taskId":"p-task","sessionId":"s","contextId":"c",
+        "message":{"taskId":"m-task","contextId":"m-context","referenceTaskIds":["r"]}}"#;
+    let read = |method: &str, params: &str, methods| {
+        let read = read_request_or_0_1(&Bytes::from(call(method, params)), Limits::default(), methods);
+        read.map_err(|error| error.kind)
+    };
+    let check = |method: &str, methods, expected: Option<(Operation, Option<&str>)>| {
+        let got = read(method, params, methods).ok();
+        let got = got.map(|call| {
+            assert_eq!((call.generation, call.references), (V0_1, Vec::new()), "{method}");
+            (call.operation, call.task, call.context)
+        });
+        let expected =
+            expected.map(|(operation, context)| (operation, Some(TaskId::new("p-id")), context.map(ContextId::new)));
+        assert_eq!(got, expected, "{method} {methods:?}");
+    };
+    let (strict, lenient) = (Some(v0_1::Methods::Strict), Some(v0_1::Methods::Lenient));
+    for (method, operation, context) in [
+        ("tasks/send", Operation::Send, Some("s")),
+        ("tasks/sendSubscribe", Operation::Stream, Some("s")),
+        ("tasks/pushNotification/set", Operation::PushCreate, None),
+        ("tasks/pushNotification/get", Operation::PushGet, None),
+    ] {
+        check(method, strict, Some((operation, context)));
+        check(method, lenient, Some((operation, context)));
+        check(method, None, None);
+    }
+    check("sendTask", lenient, Some((Operation::Send, Some("s"))));
+    check("sendTaskSubscribe", lenient, Some((Operation::Stream, Some("s"))));
+    check("sendTask", strict, None);
+    let params = |params| read("tasks/send", params, strict);
+    assert_eq!(params(r#"{"sessionId":"s"}"#), Err(Refused::MissingTaskId));
+    assert_eq!(params(r#"{"id":""}"#), Err(Refused::InvalidParams));
+    assert_eq!(params(r#"{"id":"t","sessionId":7}"#), Err(Refused::InvalidParams));
+    for none in [
+        r#"{"id":"t"}"#,
+        r#"{"id":"t","sessionId":null}"#,
+        r#"{"id":"t","sessionId":""}"#,
+    ] {
+        assert_eq!(params(none).map(|call| call.context), Ok(None), "{none}");
+    }
+    // Those that 0.3 has too are its until the task tells.
+    let shared = read("tasks/get", r#"{"id":"t"}"#, strict).map(|call| call.generation);
+    assert_eq!(shared, Ok(V0_3));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Calls, answers, events and errors between 0.3 and 1.0, member by member.
 
 pub(in crate::a2a) mod generated;
+mod named;
 mod push;
 
 use bytes::Bytes;
@@ -23,6 +24,7 @@ fn pair(caller: Generation) -> Pair {
         caller: rpc(caller),
         agent: rpc(if caller == V0_3 { V1_0 } else { V0_3 }),
         tenant: None,
+        named: None,
     }
 }
 
@@ -591,6 +593,7 @@ fn a_stream_of_1_0_opens_with_its_task() {
             Told::event(data.as_bytes(), false),
             &judged,
             opens,
+            &mut v0_1::Indices::default(),
         );
         let out = out.unwrap();
         let text = std::str::from_utf8(&out.bytes).unwrap();
@@ -650,7 +653,15 @@ fn an_answer_about_other_ids_than_were_judged_is_none() {
             "{judged:?}"
         );
         assert_eq!(
-            pair.event(Operation::Stream, &id, told, judged, false).is_ok(),
+            pair.event(
+                Operation::Stream,
+                &id,
+                told,
+                judged,
+                false,
+                &mut v0_1::Indices::default()
+            )
+            .is_ok(),
             expected,
             "{judged:?}"
         );
@@ -671,6 +682,7 @@ fn an_agent_of_http_json_is_asked_by_its_paths_and_told_from_its_bodies() {
             binding: Binding::HttpJson,
         },
         tenant: (generation == V1_0).then(|| Arc::from("north")),
+        named: None,
     };
     let get = json!({"jsonrpc": "2.0", "id": "r-1", "method": "tasks/get", "params": {"id": "t1"}}).to_string();
     let asked = |pair: Pair| {

@@ -1,0 +1,114 @@
+//! Callers of A2A 0.1, who name their tasks themselves: which task of the agent a name stands for.
+//!
+//! A send under a name that stands for nothing begins a task, and holds the name until an answer has told of it. Methods that
+//! 0.1 shares with 0.3 are of 0.1 where the id is such a name of the caller's, and what they always were elsewhere: nothing
+//! is looked up for other calls, nor where 0.1 is not served.
+
+use std::sync::Arc;
+
+use super::{Agent, Enforced, Pipeline};
+use crate::a2a::{Binding, Call, Generation, Operation, v0_1};
+use crate::affinity::{Alias, Inquiry, Knowledge};
+use crate::authorize::Admitted;
+use crate::observe::{Reason, Record};
+use crate::respond::Reject;
+use crate::respond::learn::Naming;
+
+/// A call under a name of its caller's.
+pub(super) struct Named {
+    pub words: Box<v0_1::Named>,
+    pub naming: Arc<Naming>,
+}
+
+/// The call may be one of 0.1.
+pub(super) fn may_name(call: &Call) -> bool {
+    match call.generation {
+        Generation::V0_1 => true,
+        Generation::V0_3 => call.binding == Binding::JsonRpc && v0_1::is_shared(call.operation),
+        Generation::V1_0 => false,
+    }
+}
+
+impl Pipeline {
+    /// The call as one about the agent's task.
+    pub(super) async fn name(
+        &self,
+        agent: &Agent,
+        enforced: &Enforced,
+        admitted: &Admitted,
+        call: Call,
+        record: &mut Record,
+    ) -> Result<(Call, Option<Named>), Reject> {
+        let is_certain = call.generation == Generation::V0_1;
+        // Names of callers who are nobody, or who share all their tasks, would meet.
+        if !enforced.ownership.is_enforced() || admitted.principal().is_anonymous() {
+            if is_certain {
+                let refused = Reject::new(Reason::UnsupportedOperation);
+                return Err(refused.because(OWNERLESS).answering(&call));
+            }
+            return Ok((call, None));
+        }
+        // They would be called in the agent's form, and about a task that their owner does not know.
+        if matches!(call.operation, Operation::PushCreate | Operation::PushGet) {
+            return Err(Reject::new(Reason::PushNotSupported).answering(&call));
+        }
+        let Some(id) = call.task.clone() else {
+            return Ok((call, None));
+        };
+        let alias = Alias::new(admitted.owner(), &id);
+        let name = &*agent.metrics.name;
+        let knowledge = match self.affinity.inquire_alias(name, &alias) {
+            Inquiry::Settled => Knowledge::Whole,
+            Inquiry::Away => Knowledge::Partial,
+            Inquiry::Asking(asking) => asking.await,
+        };
+        let mut meaning = self.affinity.alias(name, &alias);
+        let mut beginning = None;
+        if meaning.is_none() {
+            if !is_certain {
+                return Ok((call, None));
+            }
+            // It may stand for a task that other gateways know.
+            if knowledge == Knowledge::Partial {
+                return Err(Reject::new(Reason::OwnerUnavailable).answering(&call));
+            }
+            beginning = agent.beginnings.begin(&alias);
+            meaning = self.affinity.alias(name, &alias);
+            if meaning.is_some() {
+                beginning = None;
+            } else if beginning.is_none() {
+                return Err(Reject::new(Reason::TaskBeginning).answering(&call));
+            }
+        }
+        let (task, context, session) = match meaning {
+            // The task says which context it is of.
+            Some(meaning) => (Some(meaning.task), None, meaning.session),
+            None => {
+                let session = call.context.as_ref().map_or("", |context| context.as_str());
+                let session = Box::from(session);
+                (None, call.context, session)
+            }
+        };
+        let words = Box::new(v0_1::Named {
+            task: Box::from(id.as_str()),
+            session: session.clone(),
+            message: Box::from(record.id.as_str()),
+        });
+        let call = Call {
+            generation: Generation::V0_1,
+            task,
+            context,
+            ..call
+        };
+        record.dialect = Some(call.dialect());
+        record.task.clone_from(&call.task);
+        let naming = Arc::new(Naming {
+            alias,
+            session,
+            beginning,
+        });
+        Ok((call, Some(Named { words, naming })))
+    }
+}
+
+const OWNERLESS: &str = "callers of A2A 0.1 name their tasks, and here tasks have no owners to tell the names apart";
