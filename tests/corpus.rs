@@ -14,9 +14,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use a2a_gateway::a2a::json::{ErrorKind, Limits};
-use a2a_gateway::a2a::jsonrpc::{Answer, RequestErrorKind as Refused, code, method_name, read_answer, read_request};
+use a2a_gateway::a2a::jsonrpc::{
+    Answer, RequestErrorKind as Refused, code, method_name, read_answer, read_request, read_request_or_0_1,
+};
 use a2a_gateway::a2a::sse::{Content, Event, Name, Scanner};
-use a2a_gateway::a2a::{Generation, Operation, RpcId, TaskState, http_json};
+use a2a_gateway::a2a::{Generation, Operation, RpcId, TaskState, http_json, v0_1};
 use bytes::Bytes;
 use serde_json::Value as Json;
 
@@ -67,9 +69,20 @@ impl Exchange {
     fn all() -> Vec<Self> {
         let mut all = Self::over("jsonrpc");
         // A GET, so nothing that is read here.
-        all.retain(|exchange| exchange.name != "0.3/jsonrpc/error-get-on-rpc-url");
+        all.retain(|exchange| exchange.name != "0.3/jsonrpc/error-get-on-rpc-url" && !exchange.is_of_0_1());
         assert!(all.len() > 200, "only {} exchanges", all.len());
         all
+    }
+
+    fn of_0_1() -> Vec<Self> {
+        let mut all = Self::over("jsonrpc");
+        all.retain(Self::is_of_0_1);
+        assert!(all.len() > 20, "only {} exchanges", all.len());
+        all
+    }
+
+    fn is_of_0_1(&self) -> bool {
+        self.name.starts_with("0.1/")
     }
 
     fn over(binding: &str) -> Vec<Self> {
@@ -152,6 +165,36 @@ fn requests_name_what_they_were_recorded_to_name() {
         );
     }
     assert!(unused.is_empty(), "matched nothing: {unused:?}");
+}
+
+#[test]
+fn requests_of_0_1_name_what_they_were_recorded_to_name() {
+    for exchange in Exchange::of_0_1() {
+        let name = &exchange.name;
+        let body = Bytes::from(exchange.body("req.json").unwrap());
+        let got = read_request_or_0_1(&body, Limits::default(), Some(v0_1::Methods::Strict));
+        let expected = &exchange.expected["request"];
+        let on_purpose = REFUSED_ON_PURPOSE.iter().find(|(end, ..)| name.ends_with(end));
+        if expected == "refuse" || on_purpose.is_some() {
+            let kind = got.expect_err(name).kind;
+            assert!(
+                on_purpose.is_none_or(|(_, known, _)| kind == *known),
+                "{name}: {kind:?}"
+            );
+            continue;
+        }
+        let call = got.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let method = exchange.expected["method"].as_str().unwrap();
+        let generation = match v0_1::only_0_1(method, v0_1::Methods::Strict) {
+            Some(_) => Generation::V0_1,
+            None => Generation::V0_3,
+        };
+        assert_eq!(call.generation, generation, "{name}");
+        assert_eq!(exchange.expected["operation"], call.operation.as_str(), "{name}");
+        assert_eq!(call.task.map(|id| id.to_string()), text(&expected["task"]), "{name}");
+        let context = call.context.map(|id| id.to_string());
+        assert_eq!(context, text(&expected["context"]), "{name}");
+    }
 }
 
 #[test]

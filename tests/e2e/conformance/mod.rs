@@ -1,4 +1,5 @@
 //! Standards and recordings.
 
 mod replay;
+mod replay_0_1;
 mod replay_http_json;
