@@ -290,13 +290,12 @@ fn agent(agent: &Agent) -> Value {
     add(&mut shown, "limits", rules);
     add(&mut shown, "forward_credentials", agent.forward_credentials);
     add(&mut shown, "translate", agent.translate);
-    if let Some(methods) = agent.v0_1 {
-        let methods = match methods {
-            v0_1::Methods::Strict => "strict",
-            v0_1::Methods::Lenient => "lenient",
-        };
-        add(&mut shown, "v0_1", methods);
-    }
+    add(&mut shown, "v0_1", agent.v0_1.is_some());
+    add(
+        &mut shown,
+        "lenient_methods",
+        agent.v0_1 == Some(v0_1::Methods::Lenient),
+    );
     if let Some(url) = &agent.push_url {
         add(&mut shown, "push", json!({ "url": url }));
     }

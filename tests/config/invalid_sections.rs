@@ -398,15 +398,15 @@ fn callers_of_0_1_have_tasks_of_their_own() {
     let nobodys = "agents[0].v0_1 (line 4): needs tasks that have owners, because callers of A2A 0.1 name their tasks \
                    themselves and would meet under one name; require a credential, and set `policy.task_owner` to \
                    `principal` or a claim";
-    agent_key("v0_1: strict, policy: { task_owner: none }", nobodys);
-    agent_key("v0_1: lenient, security: []", nobodys);
+    agent_key("v0_1: true, policy: { task_owner: none }", nobodys);
+    agent_key("v0_1: true, lenient_methods: true, security: []", nobodys);
     agent_key(
-        "v0_1: strict, translate: false",
+        "v0_1: true, translate: false",
         "agents[0].v0_1 (line 4): needs `translate`: no agent is called in A2A 0.1",
     );
     agent_key(
-        "v0_1: true",
-        "agents[0].v0_1 (line 4): expected `strict` or `lenient`, found `true`",
+        "lenient_methods: true",
+        "agents[0].lenient_methods (line 4): needs `v0_1`: these are methods of A2A 0.1",
     );
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::model::{Agent, AgentRoute, Card, CardForm, Policy, TaskOwner};
-use super::super::raw::{Raw, RawAgent, RawCard, RawCardForm, RawV0_1};
+use super::super::raw::{Raw, RawAgent, RawCard, RawCardForm};
 use super::super::redact::shown_url;
 use super::super::units::Size;
 use super::super::{join, place};
@@ -92,7 +92,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         Some(size) => check.size(&join(key, "body_bytes"), size, Size(1), MOST_BODY),
         None => raw.limits.body_bytes.0,
     };
-    let v0_1 = v0_1(check, &join(key, "v0_1"), one, security.as_ref(), &policy);
+    let v0_1 = v0_1(check, key, one, security.as_ref(), &policy);
     let push_url = push::base(check, &join(key, "push.url"), one.push.url.as_ref());
     Some(Agent {
         name: name?,
@@ -121,10 +121,19 @@ fn v0_1(
     security: Option<&Security>,
     policy: &Policy,
 ) -> Option<v0_1::Methods> {
-    let methods = match one.v0_1? {
-        RawV0_1::Strict => v0_1::Methods::Strict,
-        RawV0_1::Lenient => v0_1::Methods::Lenient,
+    let methods = match (one.v0_1, one.lenient_methods) {
+        (true, false) => v0_1::Methods::Strict,
+        (true, true) => v0_1::Methods::Lenient,
+        (false, false) => return None,
+        (false, true) => {
+            check.problem(
+                &join(key, "lenient_methods"),
+                "needs `v0_1`: these are methods of A2A 0.1",
+            );
+            return None;
+        }
     };
+    let key = &join(key, "v0_1");
     if one.translate == Some(false) {
         check.problem(key, "needs `translate`: no agent is called in A2A 0.1");
     }

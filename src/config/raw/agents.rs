@@ -36,12 +36,14 @@ pub struct RawAgent {
     /// Serves callers of the A2A generations and bindings that the agent does not speak too, by translating their calls. On by
     /// default: a caller can hardly choose what its library speaks, and what cannot be carried is refused or documented.
     pub translate: Option<bool>,
-    /// Serves callers of A2A 0.1 too, by translating their calls: `strict` by the methods of the specification, `lenient` also by
-    /// `sendTask` and `sendTaskSubscribe`, which some clients use. `.well-known/agent.json` is the card in the form of 0.1
+    /// Serves callers of A2A 0.1 too, by translating their calls. `.well-known/agent.json` is the card in the form of 0.1
     /// then, and another place, `.well-known/agent-card.json`, that of the other versions. In 0.1 callers name their tasks
     /// themselves, so it needs tasks that have owners (`policy.task_owner`), and callers who are not anonymous. Not served by
     /// default: it keeps one more record for each of their tasks, changes that card, and few callers of it are left.
-    pub v0_1: Option<RawV0_1>,
+    pub v0_1: bool,
+    /// Takes `sendTask` and `sendTaskSubscribe` for `tasks/send` and `tasks/sendSubscribe` of A2A 0.1: early texts use these names.
+    /// No specification has them, so only on request, and only where 0.1 is served.
+    pub lenient_methods: bool,
     /// Webhooks of this agent's callers.
     pub push: RawAgentPush,
     /// Largest request body for this agent; `limits.body_bytes` by default. Raise it for agents that take files inline.
@@ -223,14 +225,6 @@ pub enum RawGeneration {
     V0_3,
     #[serde(rename = "1.0")]
     V1_0,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum RawV0_1 {
-    Strict,
-    Lenient,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]

@@ -12,7 +12,7 @@ use crate::harness::client::{open, read};
 use crate::harness::redis::Server;
 use crate::harness::{Answer, Gateway, call, eventually, get, of_task};
 
-const STRICT: &str = "v0_1: strict";
+const STRICT: &str = "v0_1: true";
 
 fn rpc(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": "r", "method": method, "params": params}).to_string()
@@ -389,7 +389,7 @@ async fn webhooks_of_0_1_are_not_set() {
 #[tokio::test]
 async fn nobody_is_served_0_1_who_has_no_tasks_of_its_own() {
     let agent = Speaks::V1_0.agent().await;
-    let open = "v0_1: strict\n    security: []\n    policy: { task_owner: principal }";
+    let open = "v0_1: true\n    security: []\n    policy: { task_owner: principal }";
     let gateway = start(&agent, open).await;
     let fields = [("content-type", "application/json")];
     let got = call(gateway.address, "POST", "/agent", &fields, &send_to("mine", "x")).await;
@@ -405,7 +405,7 @@ async fn methods_of_0_1_are_unknown_unless_they_are_served() {
     for (more, strict, leniently) in [
         ("", Some(-32601), Some(-32601)),
         (STRICT, None, Some(-32601)),
-        ("v0_1: lenient", None, None),
+        ("v0_1: true\n    lenient_methods: true", None, None),
     ] {
         let gateway = start(&agent, more).await;
         for (body, expected) in [(send_to("mine", "x"), strict), (lenient.clone(), leniently)] {
