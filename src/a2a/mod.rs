@@ -1,7 +1,7 @@
 //! The A2A protocol as types and pure functions.
 //!
 //! No sockets, no clock, no tokio, no hyper: everything here maps bytes to values and values to bytes, so that it can be
-//! tested with tables and fuzzed. Ids are opaque text and are never rewritten.
+//! tested with tables and fuzzed. Ids are opaque text and are rewritten for callers of 0.1 alone (`v0_1`).
 
 pub mod answer;
 pub mod card;

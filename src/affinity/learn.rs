@@ -12,8 +12,7 @@ use super::names::Names;
 use super::shard::{Entry, Finding, Shared};
 use super::store::Store;
 use super::table::{Claim, Hash, Locked, Room, Table};
-use super::{Affinity, Confirmed, Confirming, Learned};
-use super::{Alias, Meaning};
+use super::{Affinity, Alias, Confirmed, Confirming, Learned, Meaning};
 use crate::a2a::{ContextId, Generation, Revealed, TaskId, TaskState};
 
 impl Affinity {

@@ -133,13 +133,8 @@ impl Pipeline {
                 asking.await;
             }
             let begun = learner.begun(&read.revealed, read.error.is_some());
-            let withheld = match learner.learn(&begun) {
-                Ok(None) => false,
-                Ok(Some(confirming)) => learner.confirmed(confirming.await, &begun).is_err(),
-                Err(_) => true,
-            };
-            if withheld {
-                return Err(Reject::new(Reason::UpstreamBadAnswer));
+            if let Some(confirming) = learner.learn(&begun)? {
+                learner.confirmed(confirming.await, &begun)?;
             }
             drop(reservation);
             let outcome = if read.error.is_some() {

@@ -30,9 +30,14 @@ pub struct Naming {
     pub beginning: Option<Beginning>,
 }
 
-/// The answer tells of a task that belongs to somebody else, or of another one than the call's: it must not go on.
-#[derive(Debug)]
-pub struct Withheld;
+/// Why an answer must not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// It tells of a task that belongs to somebody else, or of another one than the call names.
+    Foreign,
+    /// Another gateway began a task under the same name of the caller's, and told of it first.
+    Late,
+}
 
 impl Learner {
     /// What must be awaited before `learn`: a list tells of many tasks, and other gateways may know whose they are.
@@ -135,11 +140,14 @@ impl Learner {
             .learn_alias(&self.metrics.name, &naming.alias, &meaning, owner, one.state);
         match learned {
             Learned::Known | Learned::Updated | Learned::New | Learned::TooLong => Ok(()),
-            Learned::Foreign | Learned::Conflict => Err(self.another(task)),
+            Learned::Foreign | Learned::Conflict => Err(self.another(naming, task)),
         }
     }
 
-    fn another(&self, task: &TaskId) -> Withheld {
+    fn another(&self, naming: &Naming, task: &TaskId) -> Withheld {
+        if naming.beginning.is_some() {
+            return Withheld::Late;
+        }
         self.metrics.owner_conflicts.inc();
         tracing::warn!(
             agent = &*self.metrics.name,
@@ -147,7 +155,7 @@ impl Learner {
             task = task.as_str(),
             "an agent answered a call of A2A 0.1 with another task than its caller's name stands for; the answer is withheld"
         );
-        Withheld
+        Withheld::Foreign
     }
 
     /// Another gateway may have told another owner first, who is known here from now on: then the answer is judged again.
@@ -173,7 +181,7 @@ impl Learner {
             return Ok(());
         };
         match self.affinity.alias(&self.metrics.name, &naming.alias) {
-            Some(meaning) if meaning.task != *task => Err(self.another(task)),
+            Some(meaning) if meaning.task != *task => Err(self.another(naming, task)),
             Some(_) | None => Ok(()),
         }
     }
@@ -200,7 +208,7 @@ impl Learner {
                 task = one.task.as_ref().map(|task| task.as_str()),
                 "an agent answered with a task that belongs to another caller; the answer is withheld"
             );
-            return Err(Withheld);
+            return Err(Withheld::Foreign);
         }
         let of_context = one.context.as_ref().and_then(|id| self.affinity.context(agent, id));
         if of_context.is_some_and(|owner| foreign(&owner.principal)) {

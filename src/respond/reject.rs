@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::body::{Body, Held};
 use super::grpc;
+use super::learn::Withheld;
 use crate::a2a::grpc::{CallError, FrameError};
 use crate::a2a::model::Fault;
 use crate::a2a::model::wire::{Json, Text};
@@ -583,6 +584,15 @@ impl From<translate::Error> for Reject {
             translate::Error::Push => Self::new(Reason::PushNotSupported),
             translate::Error::Webhook(cause) => Self::new(Reason::InvalidParams).because(cause),
         }
+    }
+}
+
+impl From<Withheld> for Reject {
+    fn from(withheld: Withheld) -> Self {
+        Self::new(match withheld {
+            Withheld::Foreign => Reason::UpstreamBadAnswer,
+            Withheld::Late => Reason::TaskBeginning,
+        })
     }
 }
 

@@ -23,7 +23,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep};
 
-use super::learn::{self, Learner, Withheld};
+use super::learn::{self, Learner};
 use super::standing::{Leave, Touched};
 use crate::a2a::answer::{self, Told};
 use crate::a2a::grpc::Status;
@@ -330,7 +330,7 @@ impl EventStream {
                     match self.learner.learn_at_once(&revealed) {
                         Ok(None) => {}
                         Ok(Some(confirming)) => self.confirming.push((confirming, revealed.into_owned())),
-                        Err(Withheld) => return self.break_off(),
+                        Err(_withheld) => return self.break_off(),
                     }
                     if let Some((pair, data)) = say {
                         let told = Told::event(data, answer.error.is_some());

@@ -7,10 +7,11 @@ pub mod grpc;
 
 use a2a_gateway::a2a::json::{ErrorKind, Limits};
 use a2a_gateway::a2a::jsonrpc::{
-    AnswerErrorKind, MAX_ID_BYTES, MAX_REVEALED, RequestErrorKind, method_name, read_answer, read_request, write_error,
+    AnswerErrorKind, MAX_ID_BYTES, MAX_REVEALED, RequestErrorKind, method_name, read_answer, read_request,
+    read_request_or_0_1, write_error,
 };
 use a2a_gateway::a2a::sse::{Content, Name, Scanner};
-use a2a_gateway::a2a::{Call, Generation, Operation, RpcId, http_json};
+use a2a_gateway::a2a::{Call, Generation, Operation, RpcId, http_json, v0_1};
 use a2a_gateway::upstream::http1::Connection;
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -23,8 +24,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub fn request(body: &[u8]) {
     let tree = serde_json::from_slice::<Json>(body);
-    match read_request(&Bytes::copy_from_slice(body), Limits::default()) {
+    let bytes = Bytes::copy_from_slice(body);
+    let with_0_1 = read_request_or_0_1(&bytes, Limits::default(), Some(v0_1::Methods::Lenient));
+    match read_request(&bytes, Limits::default()) {
         Ok(call) => {
+            assert_eq!(with_0_1.as_ref(), Ok(&call), "what was a call stays it");
             // Numbers that no float can hold are none of ours.
             if let Ok(tree) = tree {
                 agrees(&call, &tree);

@@ -1,4 +1,5 @@
-//! The JSON-RPC binding of A2A 0.3 and 1.0: which call a body asks for, what an answer reveals, and errors of our own.
+//! The JSON-RPC binding of A2A 0.3 and 1.0, and the requests of 0.1: which call a body asks for, what an answer reveals, and
+//! errors of our own.
 //!
 //! Bodies are read, never rewritten. Ids stand where tables say (`methods` for requests, `answer` for answers).
 

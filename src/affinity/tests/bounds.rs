@@ -250,6 +250,12 @@ fn threads_that_meet_keep_the_bound_and_the_count() {
             });
         }
     });
+    // Who finds that another thread has made its record meanwhile gives back room that it evicted for.
+    for n in 0..50 {
+        let revealed = revealed(Some(&format!("last{n}")), Some(&format!("last{n}")), LIVE);
+        let (endpoint, ann) = (Arc::from(A), Arc::from("key:ann"));
+        affinity.learn("maps", &endpoint, &ann, Generation::V1_0, &revealed);
+    }
     let stats = affinity.stats();
     assert_eq!((stats.tasks, stats.contexts), (50, 50));
     let held = owners(&affinity);

@@ -500,14 +500,16 @@ async fn a_name_goes_with_the_record_of_its_task() {
     );
 }
 
+fn on_redis(server: &Server, agent: &Agent) -> String {
+    let url = server.url();
+    let state = format!("state: {{ store: redis, redis: {{ url: \"{url}\", timeout: 500ms }} }}");
+    yaml(&[agent.address], STRICT).replace("state: { store: memory }", &state)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn gateways_that_share_a_store_know_the_same_names() {
     let (server, agent) = (Server::start(), Speaks::V1_0.agent().await);
-    let state = format!(
-        "state: {{ store: redis, redis: {{ url: \"{}\", timeout: 500ms }} }}",
-        server.url()
-    );
-    let yaml = yaml(&[agent.address], STRICT).replace("state: { store: memory }", &state);
+    let yaml = on_redis(&server, &agent);
     let (one, other) = (Gateway::start(&yaml).await, Gateway::start(&yaml).await);
     one.ready().await;
     other.ready().await;
@@ -520,6 +522,64 @@ async fn gateways_that_share_a_store_know_the_same_names() {
     let message = agent.received().pop().expect("a call").json()["params"]["message"].clone();
     assert_eq!(message["taskId"], "theirs-0");
     assert_eq!(by(BOB, &other, &about("tasks/get", "mine")).await.json(), not_found());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_gateways_that_begin_a_task_under_one_name_the_second_is_refused() {
+    let server = Server::start();
+    let (answers, waiting): (Vec<_>, Vec<_>) = (0..2).map(|_| oneshot::channel()).unzip();
+    let waiting = Mutex::new(waiting);
+    let agent = Agent::start(move |request| match waiting.lock().unwrap().pop() {
+        Some(waiting) => Reply::Later(waiting),
+        None => Speaks::V1_0.answer(request, &AtomicUsize::new(0)),
+    })
+    .await;
+    let yaml = on_redis(&server, &agent);
+    let (one, other) = (Gateway::start(&yaml).await, Gateway::start(&yaml).await);
+    one.ready().await;
+    other.ready().await;
+    let send = send_to("mine", "x");
+    let answer = async {
+        eventually("both are under way", || async { agent.received().len() == 2 }).await;
+        for (number, answer) in answers.into_iter().enumerate() {
+            let task = Speaks::V1_0.task(&format!("made-{number}"), "c", "working");
+            let told = json!({"jsonrpc": "2.0", "id": "r", "result": {"task": task}});
+            answer.send(told.to_string()).unwrap();
+        }
+    };
+    let (first, second, ()) = tokio::join!(by(ANN, &one, &send), by(ANN, &other, &send), answer);
+    let (told, refused) = if first.status == 200 {
+        (first, second)
+    } else {
+        (second, first)
+    };
+    assert_eq!(result(&told)["id"], "mine");
+    assert_eq!((refused.status, refused.code()), (409, -31409), "{}", refused.text());
+    let mut asked = Vec::new();
+    for gateway in [&one, &other] {
+        assert_eq!(
+            result(&by(ANN, gateway, &about("tasks/get", "mine")).await)["id"],
+            "mine"
+        );
+        asked.push(agent.received().pop().expect("a call").json()["params"]["id"].clone());
+    }
+    assert_eq!(asked[0], asked[1], "both know one meaning");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_store_is_away_no_name_is_taken_that_others_may_know() {
+    let (mut server, agent) = (Server::start(), Speaks::V1_0.agent().await);
+    let gateway = Gateway::start(&on_redis(&server, &agent)).await;
+    gateway.ready().await;
+    assert_eq!(result(&by(ANN, &gateway, &send_to("mine", "x")).await)["id"], "mine");
+    server.kill();
+    eventually("the store is away", || async {
+        by(ANN, &gateway, &send_to("new", "x")).await.status == 503
+    })
+    .await;
+    assert_eq!(agent.received().len(), 1, "no second task was begun");
+    let got = result(&by(ANN, &gateway, &about("tasks/get", "mine")).await);
+    assert_eq!(got["id"], "mine", "what is known is followed");
 }
 
 #[tokio::test]
