@@ -2,27 +2,87 @@
 //! knows which reader that is.
 //!
 //! Over JSON-RPC a body says by itself whether it is an error and which request it answers. Over HTTP+JSON the status, or
-//! the name of the event, says the first, and the connection the second.
+//! the name of the event, says the first, and the connection the second; over gRPC the status at the end, and the connection.
 
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::grpc::{self, Status};
 use super::json::Limits;
-use super::jsonrpc::{self, Answer, AnswerError, AnswerErrorKind};
+use super::jsonrpc::{self, Answer};
 use super::{Binding, Dialect, Operation, RpcId, http_json};
+
+/// A whole answer, read to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Over gRPC the message without its prefix; an error has none.
+    pub body: Bytes,
+    pub end: End,
+}
+
+/// What a whole answer says of itself beside its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The HTTP status.
+    Http(u16),
+    /// The status of gRPC.
+    Grpc(Status),
+}
+
+impl Whole {
+    pub fn http(status: u16, body: Bytes) -> Self {
+        Self {
+            body,
+            end: End::Http(status),
+        }
+    }
+
+    /// Before its body was read.
+    pub fn told(&self) -> Told<'_> {
+        match &self.end {
+            End::Http(status) => Told::whole(*status, &self.body),
+            End::Grpc(status) => self.found(status.code != 0),
+        }
+    }
+
+    /// Once it is known whether it is an error.
+    pub fn found(&self, failed: bool) -> Told<'_> {
+        let by = match &self.end {
+            End::Http(status) => Failed::Http(*status),
+            End::Grpc(status) => Failed::Grpc(status),
+        };
+        Told {
+            body: &self.body,
+            failed: failed.then_some(by),
+        }
+    }
+}
 
 /// A whole answer, or the data of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told<'a> {
     pub body: &'a [u8],
-    /// The HTTP status of what is known to be an error without looking into the body; 200 of an event.
-    pub failed: Option<u16>,
+    /// What is known to be an error without looking into the body.
+    pub failed: Option<Failed<'a>>,
+}
+
+/// What says, beside a body, that it is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failed<'a> {
+    /// The HTTP status; 200 of an event.
+    Http(u16),
+    /// The status of gRPC; the body is empty.
+    Grpc(&'a Status),
 }
 
 impl<'a> Told<'a> {
-    /// A whole answer of a status.
+    /// A whole answer of an HTTP status.
     pub fn whole(status: u16, body: &'a [u8]) -> Self {
         let failed = !(200..300).contains(&status);
         Self {
             body,
-            failed: failed.then_some(status),
+            failed: failed.then_some(Failed::Http(status)),
         }
     }
 
@@ -30,25 +90,56 @@ impl<'a> Told<'a> {
     pub fn event(body: &'a [u8], failed: bool) -> Self {
         Self {
             body,
-            failed: failed.then_some(200),
+            failed: failed.then_some(Failed::Http(200)),
+        }
+    }
+
+    /// What a stream of gRPC ends with, if that is an error.
+    pub fn ended(status: &'a Status) -> Self {
+        Self {
+            body: &[],
+            failed: Some(Failed::Grpc(status)),
         }
     }
 }
 
+/// Why nobody can tell what an agent told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    Json(jsonrpc::AnswerError),
+    Message(grpc::AnswerError),
+    /// An HTTP status where gRPC has one of its own.
+    Status,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(error) => error.fmt(f),
+            Self::Message(error) => error.fmt(f),
+            Self::Status => f.write_str("an HTTP status is no status of gRPC"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
 /// Reads what the agent of a dialect told. An error is told by its code in JSON-RPC, whatever the binding.
-pub fn read(speaks: Dialect, told: Told<'_>, operation: Operation, limits: Limits) -> Result<Answer<'_>, AnswerError> {
+pub fn read(speaks: Dialect, told: Told<'_>, operation: Operation, limits: Limits) -> Result<Answer<'_>, Error> {
     let Dialect { generation, binding } = speaks;
+    let error = |code| Answer {
+        error: Some(code),
+        ..Answer::default()
+    };
     match (binding, told.failed) {
-        (Binding::JsonRpc, _) => jsonrpc::read_answer(told.body, generation, operation, limits),
-        (Binding::HttpJson, None) => http_json::read_answer(told.body, false, generation, operation, limits),
-        (Binding::HttpJson, Some(status)) => Ok(Answer {
-            error: Some(http_json::read_fault(status, told.body).code),
-            ..Answer::default()
-        }),
-        (Binding::Grpc, _) => Err(AnswerError {
-            kind: AnswerErrorKind::NotObject,
-            at: 0,
-        }),
+        (_, Some(Failed::Grpc(status))) => Ok(error(grpc::read_fault(status).code)),
+        (Binding::JsonRpc, _) => jsonrpc::read_answer(told.body, generation, operation, limits).map_err(Error::Json),
+        (Binding::HttpJson, None) => {
+            http_json::read_answer(told.body, false, generation, operation, limits).map_err(Error::Json)
+        }
+        (Binding::HttpJson, Some(Failed::Http(status))) => Ok(error(http_json::read_fault(status, told.body).code)),
+        (Binding::Grpc, None) => grpc::read_answer(told.body, generation, operation).map_err(Error::Message),
+        (Binding::Grpc, Some(Failed::Http(_))) => Err(Error::Status),
     }
 }
 
@@ -65,7 +156,7 @@ mod tests {
 
     const TASK: &str = r#"{"id":"t","status":{"state":"TASK_STATE_WORKING"}}"#;
 
-    fn told(binding: Binding, told: Told<'_>) -> Result<(Option<i64>, usize, bool), AnswerError> {
+    fn told(binding: Binding, told: Told<'_>) -> Result<(Option<i64>, usize, bool), Error> {
         let speaks = Dialect {
             generation: V1_0,
             binding,
@@ -93,6 +184,9 @@ mod tests {
         let error = r#"{"error":{"code":404,"message":"no"}}"#;
         check(HttpJson, 404, error, Some((Some(code::TASK_NOT_FOUND), 0, true)));
         check(Grpc, 200, TASK, None);
+        // A task of the id `t`, whose state is 2.
+        check(Grpc, 200, "\n\u{1}t\u{1a}\u{2}\u{8}\u{2}", Some((None, 1, true)));
+        check(Grpc, 404, "", None);
     }
 
     #[test]
@@ -105,5 +199,29 @@ mod tests {
         check(error, true, Some(code::INTERNAL_ERROR));
         check(error, false, Some(0));
         check(TASK.as_bytes(), false, None);
+    }
+
+    #[test]
+    fn over_grpc_the_end_says_it() {
+        let check = |code: u32, expected: Option<i64>| {
+            let status = Status {
+                code,
+                message: "no".to_owned(),
+                details: None,
+            };
+            let whole = Whole {
+                body: Bytes::from_static(b"\n\x01t"),
+                end: End::Grpc(status),
+            };
+            let read = told(Binding::Grpc, whole.told());
+            assert_eq!(
+                read.ok(),
+                Some((expected, usize::from(expected.is_none()), true)),
+                "{code}"
+            );
+        };
+        check(0, None);
+        check(5, Some(code::TASK_NOT_FOUND));
+        check(14, Some(code::INTERNAL_ERROR));
     }
 }

@@ -63,9 +63,8 @@ pub enum Binding {
 }
 
 impl Binding {
+    /// Of those that an agent has, the first one is taken to call it in.
     pub const ALL: [Self; 3] = [Self::JsonRpc, Self::HttpJson, Self::Grpc];
-    /// Those that agents are called in; the first one that an agent has is taken.
-    pub const SPOKEN: [Self; 2] = [Self::JsonRpc, Self::HttpJson];
 
     /// The name in cards.
     pub fn as_str(self) -> &'static str {

@@ -132,7 +132,7 @@ pub fn build(
     let enforced = match (&config.security, parts.verifiers) {
         (Some(security), Some(verifiers)) => match verifiers.resolve(security) {
             // How paths are called is known with the generation alone.
-            Ok(_) if binding == Binding::HttpJson && config.upstream.generation.is_none() => None,
+            Ok(_) if binding != Binding::JsonRpc && config.upstream.generation.is_none() => None,
             Ok(requirement) => {
                 let spoken: Vec<_> = (config.upstream.generation.into_iter())
                     .map(|generation| Spoken {

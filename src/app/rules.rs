@@ -10,7 +10,7 @@ use crate::a2a::{Binding, Generation};
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
 use crate::card::{self, OutOfService};
-use crate::config::{self, AgentRoute, CardForm, Config, Policy};
+use crate::config::{self, AgentRoute, CardForm, Config, Policy, UpstreamHttp};
 use crate::pipeline::{Agent, Enforced, Spoken};
 
 /// What the configuration says about the card of one agent.
@@ -21,6 +21,7 @@ pub(super) struct Rules {
     policy: Policy,
     generation: Option<Generation>,
     binding: Option<Binding>,
+    http: UpstreamHttp,
     translate: bool,
     /// Nothing stands before the paths of calls.
     rooted: bool,
@@ -41,6 +42,7 @@ impl Rules {
             policy: agent.policy.clone(),
             generation: agent.upstream.generation,
             binding: agent.upstream.binding,
+            http: agent.upstream.http,
             translate: agent.translate,
             rooted: is_rooted(&agent.route),
             schemes: schemes
@@ -71,6 +73,19 @@ impl Rules {
             .resolve(&security)
             .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
         let binding = self.binding.or_else(|| origin.binding()).unwrap_or(Binding::JsonRpc);
+        if binding == Binding::Grpc && self.http == UpstreamHttp::Http1 {
+            return Err(OutOfService(
+                "the card offers gRPC alone, which needs HTTP/2; set upstream.http to `auto` or `http2`".to_owned(),
+            ));
+        }
+        let bindings = bindings(binding, self.translate, self.rooted);
+        if bindings.is_empty() {
+            return Err(OutOfService(
+                "the agent is called over gRPC, whose paths nothing can stand before; give it a `host` or `path: /`, or \
+                 set `translate: true`"
+                    .to_owned(),
+            ));
+        }
         let generations = match self.generation {
             Some(generation) => vec![generation],
             None => origin.generations(binding),
@@ -89,14 +104,18 @@ impl Rules {
             .collect();
         let served = served(&spoken, self.translate);
         if served.is_empty() {
-            let name = self.binding.map_or("JSON-RPC or HTTP+JSON", |binding| match binding {
-                Binding::JsonRpc => "JSON-RPC",
-                Binding::HttpJson | Binding::Grpc => binding.as_str(),
-            });
+            let name = self
+                .binding
+                .map_or("JSON-RPC, HTTP+JSON or gRPC", |binding| match binding {
+                    Binding::JsonRpc => "JSON-RPC",
+                    Binding::HttpJson => "HTTP+JSON",
+                    Binding::Grpc => "gRPC",
+                });
             return Err(OutOfService(format!(
                 "the card offers no {name} interface of A2A 0.3 or 1.0; set upstream.protocol.generation if it has one"
             )));
         }
+        agent.upstream.speak(binding);
         let ownership = Ownership::new(&self.policy, requirement.is_open());
         // Callers of 0.1 are refused where tasks have no owners.
         let v0_1 = self.v0_1 && ownership.is_enforced();
@@ -104,7 +123,7 @@ impl Rules {
             ownership,
             requirement,
             served: served.clone(),
-            bindings: bindings(binding, self.translate, self.rooted),
+            bindings: bindings.clone(),
             spoken,
             // Over HTTP+JSON there has always been a call for it.
             extended_is_fetched: binding == Binding::JsonRpc && origin.is_extended_fetched(),
@@ -114,7 +133,7 @@ impl Rules {
             served,
             by_version: self.by_version,
             v0_1,
-            bindings: bindings(binding, self.translate, self.rooted),
+            bindings,
             spoken: binding,
             enforced: security,
             schemes: self.schemes.clone(),
@@ -140,8 +159,9 @@ pub(super) fn served(spoken: &[Spoken], translate: bool) -> Vec<Generation> {
 pub(super) fn bindings(spoken: Binding, translate: bool, rooted: bool) -> Vec<Binding> {
     let others = Binding::ALL
         .into_iter()
-        .filter(|binding| translate && *binding != spoken && (*binding != Binding::Grpc || rooted));
-    [spoken].into_iter().chain(others).collect()
+        .filter(|binding| translate && *binding != spoken);
+    let all = [spoken].into_iter().chain(others);
+    all.filter(|binding| *binding != Binding::Grpc || rooted).collect()
 }
 
 pub(super) fn is_rooted(route: &AgentRoute) -> bool {

@@ -22,7 +22,7 @@ use super::walk::{Place, Source, mark, total};
 use super::{AT_ONCE, Fleet, token};
 use crate::a2a::jsonrpc::code;
 use crate::a2a::listing::{self, Listing, MOST_TASKS, Page, read_listing};
-use crate::a2a::translate::{Told, write_list, written_list};
+use crate::a2a::translate::{write_list, written_list};
 use crate::a2a::{self, Dialect, Operation, Revealed, TaskId};
 use crate::affinity::Inquiry;
 use crate::authorize::Permit;
@@ -92,9 +92,9 @@ impl Asked<'_> {
             record.detail = Some(error.as_str());
             Reject::new(Reason::InvalidParams).because(error.message())
         })?;
-        if self.speaks.binding == a2a::Binding::HttpJson {
+        if self.speaks.binding != a2a::Binding::JsonRpc {
             // What its parser would not take is the caller's mistake.
-            write_list(&listing.request(listing.size, ""))?;
+            write_list(self.speaks.binding, &listing.request(listing.size, ""))?;
         }
         let question = listing.question();
         let binding = Binding {
@@ -238,10 +238,10 @@ impl Asked<'_> {
     }
 
     async fn ask(&self, url: &Arc<str>, mut outgoing: Box<Outgoing>) -> Word {
-        if self.speaks.binding == a2a::Binding::HttpJson {
-            match write_list(&outgoing.body) {
+        if self.speaks.binding != a2a::Binding::JsonRpc {
+            match write_list(self.speaks.binding, &outgoing.body) {
                 Ok(written) => outgoing.ask(written),
-                Err(_) => return self.broken(url, &"its cursor fits in no query"),
+                Err(_) => return self.broken(url, &"its cursor fits in no question"),
             }
             outgoing.describe(self.speaks, Operation::List);
         }
@@ -256,11 +256,11 @@ impl Asked<'_> {
             },
         };
         let asked = self.fleet.ask(self.permit, self.speaks, &selected, outgoing);
-        let Ok((status, bytes)) = asked.await else {
+        let Ok(whole) = asked.await else {
             return Word::Failed;
         };
         let call = self.permit.call();
-        let error = match answer::check(status, &bytes, self.speaks, call, self.fleet.json) {
+        let error = match answer::check(&whole, self.speaks, call, self.fleet.json) {
             Ok(read) => {
                 self.learn(url, &read.revealed).await;
                 read.error
@@ -270,14 +270,13 @@ impl Asked<'_> {
                 return Word::Failed;
             }
         };
-        let bytes = if self.speaks.binding == a2a::Binding::HttpJson {
-            let failed = error.map(|_| status);
-            match written_list(&call.id, Told { body: &bytes, failed }) {
-                Ok(bytes) => bytes,
-                Err(_) => return self.broken(url, &"its error cannot be told"),
-            }
+        let bytes = if self.speaks.binding == a2a::Binding::JsonRpc {
+            whole.body
         } else {
-            bytes
+            match written_list(self.speaks.binding, &call.id, whole.found(error.is_some())) {
+                Ok(bytes) => bytes,
+                Err(_) => return self.broken(url, &"its answer cannot be told in JSON"),
+            }
         };
         if let Some(code) = error {
             return Word::Error(bytes, code);

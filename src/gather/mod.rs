@@ -15,8 +15,7 @@ pub mod walk;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-
+use crate::a2a::answer::Whole;
 use crate::a2a::{Dialect, json};
 use crate::affinity::Affinity;
 use crate::authorize::{Ownership, Permit};
@@ -24,7 +23,7 @@ use crate::balance::{Endpoints, Fault, Selected};
 use crate::observe::{AgentMetrics, Reason};
 use crate::respond::answer::{self, Standing};
 use crate::respond::learn::Learner;
-use crate::upstream::{self, Answer, Outgoing, Upstream};
+use crate::upstream::{self, Answer, Head, Outgoing, Upstream};
 
 /// Endpoints asked at once for one call: a few replicas all together, and no burst at an agent that has dozens.
 pub const AT_ONCE: usize = 8;
@@ -59,7 +58,7 @@ impl Fleet {
         speaks: Dialect,
         selected: &Selected,
         outgoing: Box<Outgoing>,
-    ) -> Result<(u16, Bytes), Reason> {
+    ) -> Result<Whole, Reason> {
         let failed = |error: &upstream::Error| {
             if let Some(fault) = error.fault() {
                 selected.endpoint().failed(fault, &permit.principal().id);
@@ -80,20 +79,21 @@ impl Fleet {
             self.metrics.upstream_retries.inc();
             sent = self.upstream.send(permit, selected, again).await;
         }
-        let Answer { parts, body } = sent.map_err(|failure| failed(&failure.error))?;
-        answer::check_head(&parts).map_err(|reason| self.refused(reason))?;
-        if answer::is_stream(&parts) {
+        let Answer { mut parts, body } = sent.map_err(|failure| failed(&failure.error))?;
+        answer::check_head(&parts, speaks).map_err(|reason| self.refused(reason))?;
+        if answer::is_stream(&parts, speaks, permit.call().operation) {
             return Err(self.refused(Reason::UpstreamBadAnswer));
         }
         let standing = Standing::of(&parts);
-        let whole = self.upstream.whole(body, selected.endpoint()).await;
-        let bytes = whole.map_err(|error| failed(&error))?;
-        match standing.told(speaks, parts.status.as_u16(), &bytes).with(true) {
+        let head = Head::of(&mut parts, speaks);
+        let whole = self.upstream.whole(head, body, selected.endpoint()).await;
+        let whole = whole.map_err(|error| failed(&error))?;
+        match standing.told(speaks, &whole).with(true) {
             Some(true) => selected.endpoint().succeeded(),
             Some(false) => selected.endpoint().failed(Fault::Answer, &permit.principal().id),
             None => {}
         }
-        Ok((parts.status.as_u16(), bytes))
+        Ok(whole)
     }
 
     fn refused(&self, reason: Reason) -> Reason {

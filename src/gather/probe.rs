@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ahash::RandomState;
-use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::{AT_ONCE, Fleet};
+use crate::a2a::answer::Whole;
 use crate::a2a::jsonrpc::code;
 use crate::a2a::translate::{read_tenant, write_get};
 use crate::a2a::{Dialect, Generation, Operation, Revealed, TaskId};
@@ -255,15 +255,15 @@ impl Probe {
     async fn ask(&self, selected: Selected) -> Word {
         let outgoing = self.outgoing.clone();
         let asked = self.fleet.ask(&self.permit, self.speaks, &selected, outgoing);
-        let Ok((status, bytes)) = asked.await else {
+        let Ok(whole) = asked.await else {
             return Word::Nothing;
         };
-        self.judge(status, &bytes, &selected)
+        self.judge(&whole, &selected)
     }
 
-    fn judge(&self, status: u16, bytes: &Bytes, selected: &Selected) -> Word {
+    fn judge(&self, whole: &Whole, selected: &Selected) -> Word {
         let call = self.permit.call();
-        match answer::check(status, bytes, self.speaks, call, self.fleet.json) {
+        match answer::check(whole, self.speaks, call, self.fleet.json) {
             Ok(read) if read.error == Some(code::TASK_NOT_FOUND) => Word::DoesNot,
             Ok(read) if read.error.is_none() && read.revealed.iter().any(|one| one.task == call.task) => {
                 Word::Knows(selected.endpoint().url.clone(), read.revealed)

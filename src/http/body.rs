@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::Body;
 use tokio::time::{Instant, Sleep};
 
@@ -39,10 +40,21 @@ where
         body,
         bounds,
         pieces: Pieces::None,
+        trailers: None,
         end: None,
         stall: None,
         waits: false,
     }
+}
+
+/// The same, with what stands behind the body.
+pub async fn read_with_trailers<B>(body: B, bounds: Bounds) -> Result<(Bytes, Option<Box<HeaderMap>>), Error>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin,
+{
+    let mut reading = read_whole(body, bounds);
+    let bytes = (&mut reading).await?;
+    Ok((bytes, reading.trailers))
 }
 
 /// A body that is being read. A state machine by hand: calls wait in it, and the compiler's would be three times its size.
@@ -50,6 +62,7 @@ pub struct ReadWhole<B> {
     body: B,
     bounds: Bounds,
     pieces: Pieces,
+    trailers: Option<Box<HeaderMap>>,
     /// When the whole must be here; known from the first wait on, which is in the first look.
     end: Option<Instant>,
     /// Only once there was a wait.
@@ -84,12 +97,15 @@ where
             let Some(frame) = frame.transpose().map_err(|error| Error::Broken(error.into()))? else {
                 break;
             };
-            if let Ok(data) = frame.into_data() {
-                let left = usize::try_from(this.body.size_hint().lower()).unwrap_or(0);
-                let size = this.pieces.add(data, left);
-                if size > this.bounds.bytes {
-                    return Poll::Ready(Err(Error::TooLarge(this.bounds.bytes)));
+            match frame.into_data() {
+                Ok(data) => {
+                    let left = usize::try_from(this.body.size_hint().lower()).unwrap_or(0);
+                    let size = this.pieces.add(data, left);
+                    if size > this.bounds.bytes {
+                        return Poll::Ready(Err(Error::TooLarge(this.bounds.bytes)));
+                    }
                 }
+                Err(frame) => this.trailers = frame.into_trailers().ok().map(Box::new),
             }
             if this.body.is_end_stream() {
                 break;

@@ -371,16 +371,19 @@ pub fn forwarded_query(query: &str) -> Option<String> {
 /// A call of gRPC, which needs the trailers of HTTP/2. Neither gRPC-Web nor anything else under a longer name.
 pub fn is_grpc(parts: &request::Parts) -> bool {
     let media_type = || parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    parts.version == Version::HTTP_2
-        && media_type()
-            .and_then(|media_type| media_type.strip_prefix(b"application/grpc"))
-            .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+    parts.version == Version::HTTP_2 && media_type().is_some_and(is_grpc_type)
 }
 
-/// When the caller of gRPC stops waiting; one that cannot be read, or is too far away, is none.
-pub fn deadline(headers: &HeaderMap) -> Option<Instant> {
-    let timeout = headers.get("grpc-timeout")?.to_str().ok()?;
-    Instant::now().checked_add(grpc::read_timeout(timeout)?)
+pub fn is_grpc_type(media_type: &[u8]) -> bool {
+    let rest = media_type.strip_prefix(b"application/grpc");
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+}
+
+/// When the caller of gRPC, whose call came at this moment, stops waiting; one that cannot be read, or is too far away, is
+/// none.
+pub fn deadline(headers: &HeaderMap, came: Instant) -> Option<Instant> {
+    let timeout = headers.get(super::grpc::TIMEOUT)?.to_str().ok()?;
+    came.checked_add(grpc::read_timeout(timeout)?)
 }
 
 /// A header value from text that is known to be clean.

@@ -31,8 +31,6 @@ pub enum Error {
     Request(#[source] jsonrpc::RequestError),
     #[error("the body is no message of gRPC")]
     Frame(#[source] grpc::FrameError),
-    #[error("the body is not one message")]
-    NotOneMessage,
     #[error("the message is no call")]
     Message(#[source] grpc::CallError),
 }
@@ -44,7 +42,6 @@ impl Error {
             Self::MediaType | Self::Body(_) => None,
             Self::Request(error) => Some(error.kind.as_str()),
             Self::Frame(error) => Some(error.as_str()),
-            Self::NotOneMessage => Some("not_one_message"),
             Self::Message(error) => Some(error.as_str()),
         }
     }
@@ -81,24 +78,13 @@ pub async fn read(
             (call.map_err(Error::Request)?, bytes)
         }
         Addressed::Grpc(method) => {
-            let message = only_message(bytes, most)?;
+            let message = grpc::only_message(bytes, most).map_err(Error::Frame)?;
             (grpc::read_call(method, &message).map_err(Error::Message)?, message)
         }
     };
     // For agents that are spoken to in JSON-RPC: one call a connection at a time, and some refuse `null`.
     call.id = RpcId::one();
     Ok((call, bytes))
-}
-
-/// No method of A2A takes a stream of messages.
-fn only_message(body: Bytes, most: usize) -> Result<Bytes, Error> {
-    let mut frames = grpc::Frames::new(most);
-    frames.push(body);
-    let message = frames.take().map_err(Error::Frame)?.ok_or(Error::NotOneMessage)?;
-    if frames.has_partial() {
-        return Err(Error::NotOneMessage);
-    }
-    Ok(message)
 }
 
 /// A `charset`, which the media type does not define (RFC 8259 §11), names none but UTF-8: frameworks exist that obey it, and

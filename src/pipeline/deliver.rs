@@ -229,9 +229,9 @@ impl Pipeline {
             Some(selected) => selected,
             None => place(agent, endpoint).await?,
         };
-        let (status, bytes) = ask(agent, permit, &selected, outgoing).await?;
+        let whole = ask(agent, permit, pair.agent, &selected, outgoing).await?;
         let bad = || Reject::new(Reason::UpstreamBadAnswer);
-        let read = answer::check(status, &bytes, pair.agent, permit.call(), self.json).map_err(Reject::new)?;
+        let read = answer::check(&whole, pair.agent, permit.call(), self.json).map_err(Reject::new)?;
         let asked = matches!(read.revealed.as_slice(), [one] if one.task == permit.call().task);
         if read.error.is_some() || read.is_strange || !asked {
             held.record.detail = Some("task_not_told");
@@ -240,7 +240,7 @@ impl Pipeline {
         if let [revealed] = read.revealed.as_slice() {
             learn(learner, revealed).await?;
         }
-        pair.task_notification(&bytes, &read.revealed).map_err(|_| bad())
+        pair.task_notification(&whole.body, &read.revealed).map_err(|_| bad())
     }
 }
 
@@ -274,6 +274,7 @@ fn outgoing(pair: &Pair, permit: &Permit) -> Result<Box<Outgoing>, Reject> {
         path: String::new(),
         query: None,
         body: Bytes::new(),
+        deadline: None,
     });
     outgoing.ask(pair.ask_task(permit.call())?);
     outgoing.describe(pair.agent, Operation::Get);

@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, header};
 use super::send::place;
 use super::translate::{CONDITIONS, OF_ANOTHER_BODY, Translating, drop_fields};
 use super::{Agent, Enforced};
+use crate::a2a::answer::Whole;
 use crate::a2a::{self, Operation};
 use crate::authorize::Permit;
 use crate::balance::{Ask, Fault};
@@ -50,7 +51,7 @@ pub(super) async fn ask(
     let json = HeaderValue::from_static("application/json");
     parts.headers.insert(header::CONTENT_TYPE, json);
     match translating {
-        Some(translating) => translating.finish(call, parts, &bytes, &[], Outcome::Ok),
+        Some(translating) => translating.finish(call, parts, &Whole::http(200, bytes), &[], Outcome::Ok),
         None => Ok(Answered::whole(parts, bytes, Outcome::Ok)),
     }
 }

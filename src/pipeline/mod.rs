@@ -181,7 +181,9 @@ impl Pipeline {
                     match &addressed {
                         Addressed::JsonRpc => {}
                         Addressed::HttpJson(target) => form = Form::HttpJson(target.generation),
-                        Addressed::Grpc(_) => deadline = hygiene::deadline(&parts.headers),
+                        Addressed::Grpc(_) => {
+                            deadline = hygiene::deadline(&parts.headers, held.record.started().into());
+                        }
                     }
                     let called = self.call(route, addressed, client, &downstream, &mut parts, body, &mut held);
                     match until(deadline, called).await {
@@ -357,6 +359,7 @@ impl Pipeline {
                 Place::Rpc | Place::Card => "",
             },
             parts,
+            came: held.record.started().into(),
         };
         let desk = || self.desk(agent, &permit, task_owner);
         let translating = Translating::begin(&enforced, &call, head, &mut outgoing, gathered, desk, naming);

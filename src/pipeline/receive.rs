@@ -10,17 +10,20 @@ use bytes::Bytes;
 use super::send::Sent;
 use super::translate::{First, Translating};
 use super::{Agent, Downstream, Pipeline};
-use crate::a2a::{self, Binding, Operation};
+use crate::a2a::answer::End;
+use crate::a2a::card::CardError;
+use crate::a2a::{self, Binding, Dialect, Operation, grpc};
 use crate::affinity::Inquiry;
 use crate::authorize::{Ownership, Permit};
 use crate::balance::Fault;
 use crate::observe::{Outcome, Reason};
+use crate::respond::answer::Standing;
 use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
 use crate::respond::learn::{self, Learner};
 use crate::respond::stream::EventStream;
 use crate::respond::{Reject, answer, stream};
-use crate::upstream::Answer;
+use crate::upstream::{Answer, Head};
 
 impl Pipeline {
     /// Learns from the answer and only then lets it go.
@@ -41,20 +44,21 @@ impl Pipeline {
             reservation,
         } = sent;
         let principal = &permit.principal().id;
+        let Answer { mut parts, body } = answer;
+        let standing = Standing::of(&parts);
         let refused = |reason| {
             agent.metrics.upstream_failed(reason);
-            if reason == Reason::UpstreamBadAnswer {
+            if reason == Reason::UpstreamBadAnswer && standing != Standing::Refused {
                 selected.endpoint().failed(Fault::Answer, principal);
             }
             Reject::new(reason)
         };
-        let Answer { mut parts, body } = answer;
-        answer::check_head(&parts).map_err(refused)?;
-        let standing = answer::Standing::of(&parts);
         // What goes on as it came came in the agent's own dialect.
         let spoken = translating.as_ref().map(|it| it.pair.agent);
         let speaks = spoken.unwrap_or(permit.call().dialect());
-        let status = parts.status.as_u16();
+        answer::check_head(&parts, speaks).map_err(refused)?;
+        let streams = answer::is_stream(&parts, speaks, permit.call().operation);
+        let head = Head::of(&mut parts, speaks);
         let learner = Learner {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),
@@ -63,7 +67,7 @@ impl Pipeline {
             ownership: ownership.clone(),
             naming: translating.as_ref().and_then(|it| it.naming.clone()),
         };
-        if answer::is_stream(&parts) {
+        if streams {
             // An answer that is rewritten, or that names no task, does not come in pieces.
             if !permit.call().operation.streams() {
                 return Err(refused(Reason::UpstreamBadAnswer));
@@ -73,8 +77,7 @@ impl Pipeline {
                 match Box::pin(translating.first_event(agent, permit, &selected, &learner, self.json)).await? {
                     First::None => {}
                     First::Event(event) => first = Some(event),
-                    First::Instead(status, error) => {
-                        answer::restate(&mut parts, status);
+                    First::Instead(error) => {
                         return translating.finish(permit.call(), parts, &error, &[], Outcome::AgentError);
                     }
                 }
@@ -105,14 +108,14 @@ impl Pipeline {
         let principal = principal.clone();
         let finishing = self.drain.finishing(held.slot.take(), async move {
             let endpoint = selected.endpoint();
-            let read = reader.upstream.whole(body, endpoint).await;
-            let bytes = read.map_err(|error| {
+            let read = reader.upstream.whole(head, body, endpoint).await;
+            let whole = read.map_err(|error| {
                 if let Some(fault) = error.fault() {
                     endpoint.failed(fault, &principal);
                 }
                 answer::failed(&reader.metrics, &error)
             })?;
-            let read = answer::check(status, &bytes, speaks, &call, limits);
+            let read = answer::check(&whole, speaks, &call, limits);
             // What is translated is read by other rules, which must not find a task where there was none to learn of.
             let read = read.and_then(|read| {
                 if translates && read.is_strange {
@@ -120,7 +123,7 @@ impl Pipeline {
                 }
                 Ok(read)
             });
-            match standing.told(speaks, status, &bytes).with(read.is_ok()) {
+            match standing.told(speaks, &whole).with(read.is_ok()) {
                 Some(true) => endpoint.succeeded(),
                 Some(false) => endpoint.failed(Fault::Answer, &principal),
                 None => {}
@@ -143,56 +146,71 @@ impl Pipeline {
                 Outcome::Ok
             };
             let revealed = read.revealed;
-            Ok::<_, Reject>((bytes, outcome, revealed))
+            Ok::<_, Reject>((whole, outcome, revealed))
         });
-        let (whole, slot) = finishing.await;
+        let (finished, slot) = finishing.await;
         held.slot = slot;
-        let (bytes, outcome, revealed) = whole?;
+        let (mut whole, outcome, revealed) = finished?;
         learn::note(&mut held.record, &revealed);
-        let bytes = if permit.call().operation == Operation::ExtendedCard {
-            extended_card(agent, permit, &bytes, speaks.binding, outcome)?
-        } else {
-            bytes
-        };
+        let is_card = permit.call().operation == Operation::ExtendedCard;
+        if is_card {
+            whole.body = extended_card(agent, permit, &whole.body, speaks, outcome)?;
+        }
+        let is_turned = is_card && speaks.binding == Binding::Grpc && outcome == Outcome::Ok;
         match (translating, asked) {
-            (Some(translating), Some(asked)) => {
-                let pages = translating.all_pages(agent, permit, &asked, bytes, self.json);
-                let (bytes, failed) = Box::pin(pages).await?;
-                let mut outcome = outcome;
-                if let Some(status) = failed {
-                    outcome = Outcome::AgentError;
-                    answer::restate(&mut parts, status);
+            (Some(mut translating), Some(asked)) => {
+                if is_turned {
+                    translating.reads_json();
+                    whole.end = End::Http(200);
                 }
-                translating.finish(permit.call(), parts, &bytes, &revealed, outcome)
+                let pages = translating.all_pages(agent, permit, &asked, whole, outcome, self.json);
+                let (whole, outcome) = Box::pin(pages).await?;
+                translating.finish(permit.call(), parts, &whole, &revealed, outcome)
             }
             _ => {
-                let bytes = conceal(agent, permit, bytes)?;
-                Ok(Answered::whole(parts, bytes, outcome))
+                if is_turned {
+                    let message = grpc::from_json(speaks.generation, Operation::ExtendedCard, &whole.body);
+                    whole.body = message.map_err(|_| Reject::new(Reason::UpstreamBadAnswer))?.into();
+                }
+                whole.body = conceal(agent, permit, speaks, whole.body)?;
+                let untouched = Answered::untouched(parts, whole, outcome);
+                untouched.map_err(|_| Reject::new(Reason::UpstreamAnswerTooLarge))
             }
         }
     }
 }
 
 /// An answer that goes on as it came may show webhooks that were set in the other generation, under the gateway's addresses.
-fn conceal(agent: &Agent, permit: &Permit, bytes: Bytes) -> Result<Bytes, Reject> {
-    let Some(relay) = agent
-        .relay
-        .as_ref()
-        .filter(|_| permit.call().operation.shows_webhooks())
-    else {
-        return Ok(bytes);
+fn conceal(agent: &Agent, permit: &Permit, speaks: Dialect, body: Bytes) -> Result<Bytes, Reject> {
+    let operation = permit.call().operation;
+    let Some(relay) = agent.relay.as_ref().filter(|_| operation.shows_webhooks()) else {
+        return Ok(body);
     };
-    let concealed = relay.conceal(&bytes, permit.owner());
-    let concealed = concealed.map_err(|_| Reject::new(Reason::UpstreamBadAnswer))?;
-    Ok(concealed.unwrap_or(bytes))
+    let bad = || Reject::new(Reason::UpstreamBadAnswer);
+    let Dialect { generation, binding } = speaks;
+    let shown = match binding {
+        Binding::JsonRpc | Binding::HttpJson => body.clone(),
+        // An error.
+        Binding::Grpc if body.is_empty() => return Ok(body),
+        Binding::Grpc => Bytes::from(grpc::to_json(generation, operation, &body).map_err(|_| bad())?),
+    };
+    match (relay.conceal(&shown, permit.owner()).map_err(|_| bad())?, binding) {
+        (None, _) => Ok(body),
+        (Some(concealed), Binding::JsonRpc | Binding::HttpJson) => Ok(concealed),
+        (Some(concealed), Binding::Grpc) => {
+            let message = grpc::from_json(generation, operation, &concealed);
+            message.map(Bytes::from).map_err(|_| bad())
+        }
+    }
 }
 
-/// The extended card, rewritten like the public one; only for callers who proved who they are (A2A 1.0 §3.1.11).
+/// The extended card, rewritten like the public one; only for callers who proved who they are (A2A 1.0 §3.1.11). One that came
+/// over gRPC is in JSON then, which has the forms of all generations.
 fn extended_card(
     agent: &Agent,
     permit: &Permit,
     bytes: &Bytes,
-    binding: Binding,
+    speaks: Dialect,
     outcome: Outcome,
 ) -> Result<Bytes, Reject> {
     let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
@@ -200,10 +218,13 @@ fn extended_card(
         return Err(Reject::new(Reason::ExtendedCardNotConfigured));
     }
     let publication = current.publication.of(permit.call().generation);
-    let rewritten = match binding {
-        Binding::JsonRpc | Binding::Grpc => a2a::card::rewrite_extended_answer(bytes, &publication),
-        Binding::HttpJson if outcome == Outcome::AgentError => Ok(bytes.clone()),
+    let rewritten = match speaks.binding {
+        Binding::JsonRpc => a2a::card::rewrite_extended_answer(bytes, &publication),
+        Binding::HttpJson | Binding::Grpc if outcome == Outcome::AgentError => Ok(bytes.clone()),
         Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication),
+        Binding::Grpc => grpc::to_json(speaks.generation, Operation::ExtendedCard, bytes)
+            .map_err(|_| CardError::NotAnAnswer)
+            .and_then(|card| a2a::card::rewrite_extended_card(&card.into(), &publication)),
     };
     rewritten.map_err(|error| {
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");

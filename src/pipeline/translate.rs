@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
+use tokio::time::Instant;
 
 use super::naming::Named;
 use super::send::place;
 use super::{Agent, Enforced, Spoken};
-use crate::a2a::translate::{self, Original, Pair, Standing, Told, Webhooks};
+use crate::a2a::answer::{End, Whole};
+use crate::a2a::grpc::frame;
+use crate::a2a::translate::{self, Original, Pair, Standing, Webhooks};
 use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, http_json, json, sse};
 use crate::authorize::Permit;
 use crate::balance::Selected;
@@ -18,7 +21,7 @@ use crate::push::Desk;
 use crate::respond::answered::{Answered, Content};
 use crate::respond::learn::{Learner, Naming};
 use crate::respond::{Reject, answer, grpc, reject};
-use crate::upstream::{self, Outgoing};
+use crate::upstream::{self, Head as AnswerHead, Outgoing};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -62,6 +65,7 @@ pub(super) struct Head<'a> {
     /// Below the agent's base, as it was sent.
     pub path: &'a str,
     pub parts: &'a request::Parts,
+    pub came: Instant,
 }
 
 impl Translating {
@@ -75,7 +79,12 @@ impl Translating {
         desk: impl FnOnce() -> Option<Desk>,
         named: Option<Named>,
     ) -> Result<Option<Self>, Reject> {
-        let Head { addressed, path, parts } = head;
+        let Head {
+            addressed,
+            path,
+            parts,
+            came,
+        } = head;
         let caller = call.dialect();
         let Some(spoken) = enforced.spoken(call.generation) else {
             // What an agent speaks may not be known yet, but how its paths are called is no question of JSON-RPC.
@@ -102,7 +111,19 @@ impl Translating {
         if call.generation == Generation::V1_0 && asked.is_some_and(|asked| !is_v1_0(asked)) {
             return Err(Reject::new(Reason::VersionNotSupported).serving(&enforced.served));
         }
+        if let (Addressed::Grpc(_), Binding::Grpc) = (addressed, speaks.binding) {
+            outgoing.deadline = hygiene::deadline(&outgoing.headers, came);
+        }
         if caller == agent {
+            if let Addressed::Grpc(method) = addressed {
+                // Under the name that the caller knows: those of 0.2 are others.
+                method.path.clone_into(&mut outgoing.path);
+                outgoing.query = None;
+                let framed = frame(&outgoing.body).map_err(|_| Reject::new(Reason::BodyTooLarge))?;
+                outgoing.body = framed;
+                drop_grpc_fields(&mut outgoing.headers);
+                outgoing.describe(agent, call.operation);
+            }
             if let Addressed::HttpJson(_) = addressed {
                 outgoing.method = parts.method.clone();
                 // Agents of HTTP+JSON have another path for what callers of 0.2 ask here.
@@ -164,17 +185,25 @@ impl Translating {
         }))
     }
 
+    /// The answer is in JSON and nothing more, whatever the agent speaks.
+    pub fn reads_json(&mut self) {
+        Arc::make_mut(&mut self.pair).agent.binding = Binding::HttpJson;
+    }
+
     /// Turns a whole answer, which reveals the ids that were `judged`, into one of the caller's dialect.
     pub fn finish(
         &self,
         call: &Call,
         mut parts: response::Parts,
-        bytes: &[u8],
+        whole: &Whole,
         judged: &[Revealed],
         outcome: Outcome,
     ) -> Result<Answered, Reject> {
-        let failed = (outcome == Outcome::AgentError).then_some(parts.status.as_u16());
-        let told = Told { body: bytes, failed };
+        let told = whole.found(outcome == Outcome::AgentError);
+        // It may not be the answer that the head came with.
+        if let End::Http(status) = whole.end {
+            answer::restate(&mut parts, status);
+        }
         let webhooks = self.desk.as_deref().map(|desk| desk as &dyn Webhooks);
         let answer = self
             .pair
@@ -215,7 +244,7 @@ impl Translating {
         match listed.content {
             Content::Whole(bytes, outcome) => Ok(Answered {
                 left_out: listed.left_out,
-                ..self.finish(call, listed.parts, &bytes, &[], outcome)?
+                ..self.finish(call, listed.parts, &Whole::http(200, bytes), &[], outcome)?
             }),
             Content::Stream(_) => Ok(listed),
         }
@@ -224,8 +253,12 @@ impl Translating {
     /// The head of a stream.
     pub fn open(&self, parts: &mut response::Parts) {
         self.restate(parts);
-        if self.pair.caller.binding == Binding::Grpc {
-            parts.headers.insert(header::CONTENT_TYPE, grpc::MEDIA_TYPE);
+        let media_type = match self.pair.caller.binding {
+            Binding::JsonRpc | Binding::HttpJson => HeaderValue::from_static(EVENTS),
+            Binding::Grpc => grpc::MEDIA_TYPE,
+        };
+        if self.pair.caller.binding != self.pair.agent.binding {
+            parts.headers.insert(header::CONTENT_TYPE, media_type);
         }
     }
 
@@ -235,23 +268,25 @@ impl Translating {
         rename_extensions(&mut parts.headers, self.pair.caller.generation);
     }
 
-    /// The first page of an answer with those that follow, where the caller knows no pages; or the error, with its status, that
-    /// one of those is.
+    /// The first page of an answer with those that follow, where the caller knows no pages; or the error that one of those is.
     pub async fn all_pages(
         &self,
         agent: &Agent,
         permit: &Permit,
         url: &str,
-        first: Bytes,
+        first: Whole,
+        outcome: Outcome,
         json: json::Limits,
-    ) -> Result<(Bytes, Option<u16>), Reject> {
+    ) -> Result<(Whole, Outcome), Reject> {
         let call = permit.call();
-        let Some(again) = self.again.as_ref().filter(|_| self.pair.owes_pages(call.operation)) else {
-            return Ok((first, None));
+        let owes = self.pair.owes_pages(call.operation) && outcome == Outcome::Ok;
+        let Some(again) = self.again.as_ref().filter(|_| owes) else {
+            return Ok((first, outcome));
         };
         let bad = |_: translate::Error| Reject::new(Reason::UpstreamBadAnswer);
         let most = agent.upstream.answer_bytes();
-        let mut pages = vec![first];
+        let Whole { body, end } = first;
+        let mut pages = vec![body];
         let mut size = 0;
         while let Some(page) = pages.last()
             && let Some(written) = self.pair.next_page(call, page).map_err(bad)?
@@ -267,17 +302,19 @@ impl Translating {
                 Some(selected) => selected,
                 None => place(agent, endpoint).await?,
             };
-            let (status, bytes) = ask(agent, permit, &selected, outgoing).await?;
-            let read = answer::check(status, &bytes, self.pair.agent, call, json).map_err(Reject::new)?;
+            let whole = ask(agent, permit, self.pair.agent, &selected, outgoing).await?;
+            let read = answer::check(&whole, self.pair.agent, call, json).map_err(Reject::new)?;
             if read.error.is_some() {
-                return Ok((bytes.clone(), Some(status)));
+                drop(read);
+                return Ok((whole, Outcome::AgentError));
             }
-            pages.push(bytes);
+            pages.push(whole.body);
         }
-        match pages.as_slice() {
-            [one] => Ok((one.clone(), None)),
-            all => Ok((self.pair.join_pages(call, all).map_err(bad)?.into(), None)),
-        }
+        let body = match pages.as_slice() {
+            [one] => one.clone(),
+            all => self.pair.join_pages(call, all).map_err(bad)?.into(),
+        };
+        Ok((Whole { body, end }, Outcome::Ok))
     }
 
     /// The event with which the stream of the caller begins, where the agent's own may not begin with a task.
@@ -299,10 +336,11 @@ impl Translating {
             outgoing.ask(translate::write_get(self.pair.agent, &call.id, task, None)?);
         }
         outgoing.describe(self.pair.agent, call.operation);
-        let (status, bytes) = ask(agent, &probe, selected, outgoing).await?;
-        let read = answer::check(status, &bytes, self.pair.agent, call, json).map_err(Reject::new)?;
+        let whole = ask(agent, &probe, self.pair.agent, selected, outgoing).await?;
+        let read = answer::check(&whole, self.pair.agent, call, json).map_err(Reject::new)?;
         if read.error.is_some() {
-            return Ok(First::Instead(status, bytes.clone()));
+            drop(read);
+            return Ok(First::Instead(whole));
         }
         let bad = || Reject::new(Reason::UpstreamBadAnswer);
         let asked = matches!(read.revealed.as_slice(), [one] if one.task == call.task);
@@ -314,7 +352,7 @@ impl Translating {
             learner.confirmed(confirmed, &read.revealed).map_err(|_| bad())?;
         }
         let id = &permit.call().id;
-        match self.pair.task_event(id, &bytes, &read.revealed) {
+        match self.pair.task_event(id, &whole.body, &read.revealed) {
             Ok(Some(event)) => Ok(First::Event(event)),
             Ok(None) => Err(Reject::new(Reason::UnsupportedOperation).because("the task has ended")),
             Err(_) => Err(Reject::new(Reason::UpstreamBadAnswer)),
@@ -326,9 +364,10 @@ impl Translating {
 pub(super) async fn ask(
     agent: &Agent,
     permit: &Permit,
+    speaks: Dialect,
     selected: &Selected,
     outgoing: Box<Outgoing>,
-) -> Result<(u16, Bytes), Reject> {
+) -> Result<Whole, Reject> {
     let endpoint = selected.endpoint();
     let failed = |error: &upstream::Error| {
         if let Some(fault) = error.fault() {
@@ -337,20 +376,19 @@ pub(super) async fn ask(
         answer::failed(&agent.metrics, error)
     };
     let sent = agent.upstream.send(permit, selected, outgoing).await;
-    let answer = sent.map_err(|failure| failed(&failure.error))?;
-    answer::check_head(&answer.parts).map_err(Reject::new)?;
-    let whole = agent.upstream.whole(answer.body, endpoint).await;
-    whole
-        .map(|bytes| (answer.parts.status.as_u16(), bytes))
-        .map_err(|error| failed(&error))
+    let mut answer = sent.map_err(|failure| failed(&failure.error))?;
+    answer::check_head(&answer.parts, speaks).map_err(Reject::new)?;
+    let head = AnswerHead::of(&mut answer.parts, speaks);
+    let whole = agent.upstream.whole(head, answer.body, endpoint).await;
+    whole.map_err(|error| failed(&error))
 }
 
 /// What goes before an agent's own events.
 pub(super) enum First {
     None,
     Event(Bytes),
-    /// The agent's error, of which there is no stream, and its status.
-    Instead(u16, Bytes),
+    /// The agent's error, of which there is no stream.
+    Instead(Whole),
 }
 
 /// Calls that may set a webhook, or whose answers show some.

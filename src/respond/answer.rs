@@ -3,16 +3,23 @@
 use http::{StatusCode, header, response};
 
 use super::Reject;
-use crate::a2a::answer::{self, Told};
+use crate::a2a::answer::{self, End, Failed, Whole};
 use crate::a2a::json;
 use crate::a2a::jsonrpc::Answer;
 use crate::a2a::{Binding, Call, Dialect, Operation, http_json};
-use crate::http::hygiene;
+use crate::http::{grpc, hygiene};
 use crate::observe::{AgentMetrics, Reason};
 use crate::upstream;
 
-/// The answer is an event stream.
-pub fn is_stream(parts: &response::Parts) -> bool {
+/// The answer is an event stream: over gRPC where one was asked for, unless it is nothing but a status.
+pub fn is_stream(parts: &response::Parts, speaks: Dialect, operation: Operation) -> bool {
+    match speaks.binding {
+        Binding::Grpc => operation.streams() && !parts.headers.contains_key(grpc::STATUS),
+        Binding::JsonRpc | Binding::HttpJson => has_events(parts),
+    }
+}
+
+fn has_events(parts: &response::Parts) -> bool {
     let essence = parts
         .headers
         .get(header::CONTENT_TYPE)
@@ -22,13 +29,15 @@ pub fn is_stream(parts: &response::Parts) -> bool {
 }
 
 /// Why an answer does not go on, if so before its body is read.
-pub fn check_head(parts: &response::Parts) -> Result<(), Reason> {
+pub fn check_head(parts: &response::Parts, speaks: Dialect) -> Result<(), Reason> {
     match parts.status {
         // The agent did not like the gateway's own credential: nothing that the caller could mend.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
             Err(Reason::UpstreamRefused)
         }
         status if status.is_redirection() || status.is_informational() => Err(Reason::UpstreamBadAnswer),
+        // Whatever else is no answer of gRPC comes from what stands before the agent.
+        _ if speaks.binding == Binding::Grpc && !grpc::is_answer(parts) => Err(Reason::UpstreamBadAnswer),
         _ => Ok(()),
     }
 }
@@ -44,6 +53,12 @@ pub fn is_there(status: StatusCode) -> Result<bool, Reason> {
         _ => Err(Reason::UpstreamBadAnswer),
     }
 }
+
+/// Statuses of gRPC by which an agent, or what stands before it, refuses the gateway itself, as 401 and 403 do.
+const PERMISSION_DENIED: u32 = 7;
+const UNAUTHENTICATED: u32 = 16;
+/// Told by servers that go, and by proxies for servers that are gone.
+const UNAVAILABLE: u32 = 14;
 
 /// What the head of an answer says of the endpoint that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +83,21 @@ impl Standing {
     }
 
     /// The same for a whole answer. Over HTTP+JSON errors of the protocol have statuses of their own, and whoever tells one works.
-    pub fn told(self, speaks: Dialect, status: u16, bytes: &[u8]) -> Self {
-        let works = || http_json::is_of_agent(status, bytes);
-        if self == Self::Bad && speaks.binding == Binding::HttpJson && works() {
-            return Self::Good;
+    pub fn told(self, speaks: Dialect, whole: &Whole) -> Self {
+        match &whole.end {
+            End::Http(status) => {
+                let works = || http_json::is_of_agent(*status, &whole.body);
+                if self == Self::Bad && speaks.binding == Binding::HttpJson && works() {
+                    return Self::Good;
+                }
+                self
+            }
+            End::Grpc(status) => match status.code {
+                PERMISSION_DENIED | UNAUTHENTICATED => Self::Refused,
+                UNAVAILABLE => Self::Bad,
+                _ => self,
+            },
         }
-        self
     }
 
     /// Whether the endpoint answered as it should, once its answer is whole; `None`: nobody can tell.
@@ -88,33 +112,29 @@ impl Standing {
 }
 
 /// Reads a whole answer of an agent of this dialect. HTML error pages, cut JSON and answers to other requests end here.
-pub fn check<'a>(
-    status: u16,
-    bytes: &'a [u8],
-    speaks: Dialect,
-    call: &Call,
-    limits: json::Limits,
-) -> Result<Answer<'a>, Reason> {
-    let told = Told::whole(status, bytes);
+pub fn check<'a>(whole: &'a Whole, speaks: Dialect, call: &Call, limits: json::Limits) -> Result<Answer<'a>, Reason> {
+    let told = whole.told();
+    if let Some(Failed::Grpc(status)) = told.failed
+        && matches!(status.code, PERMISSION_DENIED | UNAUTHENTICATED)
+    {
+        return Err(Reason::UpstreamRefused);
+    }
     let answer = answer::read(speaks, told, call.operation, limits).map_err(|error| {
         tracing::debug!(%error, "the agent's answer cannot be read");
         Reason::UpstreamBadAnswer
     })?;
-    if speaks.binding == Binding::HttpJson {
+    let is_one = match (speaks.binding, told.failed) {
+        (Binding::JsonRpc, _) => {
+            // Success without `result` is how some agents answer a deleted push configuration.
+            let says_something = answer.has_result || answer.error.is_some() || call.operation == Operation::PushDelete;
+            says_something && answer.answers(&call.id)
+        }
         // There is no envelope: only its content tells that an answer is one of A2A.
-        let is_one = match told.failed {
-            Some(status) => http_json::is_fault(status, bytes),
-            None => !answer.is_strange,
-        };
-        return if is_one {
-            Ok(answer)
-        } else {
-            Err(Reason::UpstreamBadAnswer)
-        };
-    }
-    // Success without `result` is how some agents answer a deleted push configuration.
-    let says_something = answer.has_result || answer.error.is_some() || call.operation == Operation::PushDelete;
-    if says_something && answer.answers(&call.id) {
+        (Binding::HttpJson, Some(Failed::Http(status))) => http_json::is_fault(status, told.body),
+        (Binding::HttpJson | Binding::Grpc, Some(_)) => true,
+        (Binding::HttpJson | Binding::Grpc, None) => !answer.is_strange,
+    };
+    if is_one {
         Ok(answer)
     } else {
         Err(Reason::UpstreamBadAnswer)

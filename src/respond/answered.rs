@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use super::body::{Body, Held};
 use super::stream::EventStream;
 use super::{answer, grpc};
-use crate::a2a::grpc::Status;
+use crate::a2a::answer::{End, Whole};
+use crate::a2a::grpc::{FrameError, Status, frame};
 use crate::http::hygiene;
 use crate::observe::Outcome;
 
@@ -45,6 +46,23 @@ impl Answered {
             left_out: 0,
             status: None,
         }
+    }
+
+    /// As the agent, which speaks the caller's dialect, told it.
+    pub fn untouched(mut parts: response::Parts, whole: Whole, outcome: Outcome) -> Result<Self, FrameError> {
+        let status = match whole.end {
+            End::Http(_) => return Ok(Self::whole(parts, whole.body, outcome)),
+            End::Grpc(status) => status,
+        };
+        parts.headers.insert(header::CONTENT_TYPE, grpc::MEDIA_TYPE);
+        let message = match status.code {
+            0 => frame(&whole.body)?,
+            _ => Bytes::new(),
+        };
+        Ok(Self {
+            status: Some(status),
+            ..Self::whole(parts, message, outcome)
+        })
     }
 
     /// `deadline` is the caller's, for a stream.

@@ -3,20 +3,16 @@
 //!
 //! Whatever breaks a stream is said there too: callers of gRPC take a reset for a fault of the network between.
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 
 use crate::a2a::grpc::{self, Status};
+use crate::http::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
 use crate::http::hygiene;
 use crate::observe::{Outcome, Reason};
 
 use super::reject;
 
-pub const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-const GRPC_STATUS_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
-/// So that whoever sent a coded message learns what is taken.
-const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+pub use crate::http::grpc::MEDIA_TYPE;
 
 /// Most bytes of a message or of details in a field: callers bound all trailers together, usually by 8 KiB.
 const MOST_TEXT: usize = 1024;
@@ -31,19 +27,19 @@ pub fn trailers(status: &Status) -> HeaderMap {
 /// An answer that is nothing but its status.
 pub fn head(status: &Status, headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_TYPE, MEDIA_TYPE);
-    headers.insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     put(headers, status);
 }
 
 fn put(headers: &mut HeaderMap, status: &Status) {
-    headers.insert(GRPC_STATUS, HeaderValue::from(status.code));
+    headers.insert(STATUS, HeaderValue::from(status.code));
     if !status.message.is_empty() {
         let end = status.message.floor_char_boundary(MOST_TEXT);
         let text = status.message.get(..end).unwrap_or_default();
-        headers.insert(GRPC_MESSAGE, hygiene::value(&grpc::encode_message(text)));
+        headers.insert(MESSAGE, hygiene::value(&grpc::encode_message(text)));
     }
     if let Some(details) = status.details.as_ref().filter(|details| details.len() <= MOST_DETAILS) {
-        headers.insert(GRPC_STATUS_DETAILS, hygiene::value(&grpc::encode_details(details)));
+        headers.insert(STATUS_DETAILS, hygiene::value(&grpc::encode_details(details)));
     }
 }
 

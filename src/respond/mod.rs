@@ -4,6 +4,7 @@ pub mod answer;
 pub mod answered;
 pub mod body;
 pub mod grpc;
+mod judge;
 pub mod learn;
 pub mod reject;
 pub mod standing;

@@ -530,9 +530,8 @@ impl From<&parse::Error> for Reject {
             parse::Error::Frame(error @ FrameError::Compressed) => {
                 Self::new(Reason::UnsupportedMediaType).because(error.message())
             }
-            parse::Error::Frame(error @ FrameError::Flag) => Self::new(Reason::BodyMalformed).because(error.message()),
-            parse::Error::NotOneMessage => {
-                Self::new(Reason::BodyMalformed).because("a call is one message, and the body is not")
+            parse::Error::Frame(error @ (FrameError::Flag | FrameError::NotOne)) => {
+                Self::new(Reason::BodyMalformed).because(error.message())
             }
             parse::Error::Message(error) => {
                 let reason = match error {

@@ -1,18 +1,19 @@
 //! An agent's event stream on its way to the caller: bytes untouched, event by event, learned from as they pass. For a caller
-//! of another dialect each event is translated when it is whole, and comments are the gateway's own.
+//! of another dialect each event is translated when it is whole, and comments are the gateway's own. Events are those of SSE or
+//! the messages of gRPC; what each goes through stands in `judge`.
 //!
 //! Nothing that could reveal a task leaves before its owner is recorded: until the first event is whole, and its task
 //! learned, the bytes of an unfinished event wait here (bounded by `event_bytes`). Where tasks have owners those of later
 //! events wait as well, because any event may tell of somebody else's task, and one that is too large, or that cannot be
 //! read, ends the stream; elsewhere every byte goes on as it came. What comes whole is not copied, and what is ready at once
-//! goes on as one chunk. Where gateways share their records, the bytes of an event that reveals a new task also wait until the others can
+//! goes on as one chunk. Messages of gRPC always wait until they are whole, and the first that is too large ends the stream. Where gateways share their records, the bytes of an event that reveals a new task also wait until the others can
 //! find its owner, which takes a round trip and is bounded there.
 //!
 //! The end is as clean as the agent's: a connection that breaks, a stream that stops inside an event, silence past the
-//! idle timeout, the drain deadline and a permission that holds no more (`standing`) all end as `Broken`. A caller who leaves drops this, and with it the agent's
+//! idle timeout, the drain deadline and a permission that holds no more (`standing`) all end as `Broken`, and so does a stream
+//! of gRPC that ends without a status. A status that is an error is the agent's last event. A caller who leaves drops this, and with it the agent's
 //! stream; the task goes on (A2A 1.0 §3.1.6).
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,16 +24,17 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep};
 
-use super::learn::{self, Learner};
+use super::judge::{Judge, Stop};
+use super::learn::Learner;
 use super::standing::{Leave, Touched};
-use crate::a2a::answer::{self, Told};
-use crate::a2a::grpc::Status;
-use crate::a2a::jsonrpc::Answer;
+use crate::a2a::answer::Told;
+use crate::a2a::grpc::{FrameError, Frames, Status, frame};
 use crate::a2a::sse::{Content, Name, Scanner};
 use crate::a2a::translate::Pair;
-use crate::a2a::{Binding, Call, Dialect, Operation, Revealed, RpcId, json, v0_1};
-use crate::affinity::{Confirming, Reservation};
+use crate::a2a::{Binding, Call, Dialect, json, v0_1};
+use crate::affinity::Reservation;
 use crate::balance::{Fault, Selected};
+use crate::http::grpc;
 use crate::observe::{Outcome, Record};
 use crate::upstream;
 
@@ -48,26 +50,15 @@ pub struct EventStream {
     /// Until it has ended, or the stream for another reason.
     body: Option<upstream::Body>,
     selected: Selected,
-    operation: Operation,
-    id: RpcId,
-    learner: Learner,
+    judge: Judge,
     /// Of a conversation that the caller begins, until the first event has told of it.
     reservation: Option<Reservation>,
-    limits: json::Limits,
-    speaks: Dialect,
-    pair: Option<Arc<Pair>>,
-    /// For a caller of 0.1.
-    indices: v0_1::Indices,
-    scanner: Scanner,
+    source: Source,
     /// The event that is not whole yet, as far as it came; the scanner bounds it.
     held: BytesMut,
     first_seen: bool,
-    /// What was learned and other gateways do not know yet, and the bytes that wait for it.
-    confirming: Vec<(Confirming, Vec<Revealed>)>,
+    /// The bytes that wait until other gateways know what was learned from them.
     unconfirmed: Option<Bytes>,
-    saw_error: bool,
-    /// The agent's error, in the form of gRPC: the last that it said.
-    failed: Option<Box<Status>>,
     ended: Option<Result<(), Outcome>>,
     /// What is left of a large burst.
     left: Bytes,
@@ -75,6 +66,12 @@ pub struct EventStream {
     unsent: bool,
     idle: Option<Idle>,
     leave: Pin<Box<Leave>>,
+}
+
+/// What events come in.
+enum Source {
+    Sse(Scanner),
+    Grpc(Frames),
 }
 
 struct Idle {
@@ -115,21 +112,26 @@ impl EventStream {
         Self {
             body: Some(body),
             selected,
-            operation: call.operation,
-            id: call.id.clone(),
-            learner,
+            source: match settings.speaks.binding {
+                Binding::JsonRpc | Binding::HttpJson => Source::Sse(Scanner::new(settings.event_bytes)),
+                Binding::Grpc => Source::Grpc(Frames::new(settings.event_bytes)),
+            },
+            judge: Judge {
+                operation: call.operation,
+                id: call.id.clone(),
+                learner,
+                limits: settings.limits,
+                speaks: settings.speaks,
+                pair,
+                indices: v0_1::Indices::default(),
+                confirming: Vec::new(),
+                saw_error: false,
+                failed: None,
+            },
             reservation,
-            limits: settings.limits,
-            speaks: settings.speaks,
-            pair,
-            indices: v0_1::Indices::default(),
-            scanner: Scanner::new(settings.event_bytes),
             held: BytesMut::new(),
             first_seen: false,
-            confirming: Vec::new(),
             unconfirmed: None,
-            saw_error: false,
-            failed: None,
             ended: None,
             left: first.unwrap_or_default(),
             // The head.
@@ -144,7 +146,7 @@ impl EventStream {
 
     /// How a cleanly ended stream is recorded.
     pub fn outcome(&self) -> Outcome {
-        if self.saw_error {
+        if self.judge.saw_error {
             Outcome::AgentError
         } else {
             Outcome::Ok
@@ -153,14 +155,13 @@ impl EventStream {
 
     /// The caller reads messages of gRPC.
     pub fn is_grpc(&self) -> bool {
-        self.pair
-            .as_ref()
-            .is_some_and(|pair| pair.caller.binding == Binding::Grpc)
+        let speaks = self.judge.pair.as_ref().map_or(self.judge.speaks, |pair| pair.caller);
+        speaks.binding == Binding::Grpc
     }
 
     /// How a cleanly ended stream ends over gRPC.
     pub fn status(&self) -> Option<Status> {
-        let status = || self.failed.as_deref().cloned().unwrap_or_default();
+        let status = || self.judge.failed.as_deref().cloned().unwrap_or_default();
         self.is_grpc().then(status)
     }
 
@@ -200,21 +201,28 @@ impl EventStream {
             return Poll::Ready(Some(Ok(bytes)));
         }
         let mut ready = Burst::default();
-        while self.ended.is_none() && ready.size < BURST_BYTES && self.confirming.is_empty() {
+        while self.ended.is_none() && ready.size < BURST_BYTES && self.judge.confirming.is_empty() {
             let Some(body) = &mut self.body else { break };
             match Pin::new(body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers of an agent stay here.
-                    if let Ok(data) = frame.into_data() {
-                        self.touch();
-                        if let Some(pass) = self.follow(data, record) {
-                            ready.push(pass);
+                    let pass = match frame.into_data() {
+                        Ok(data) => {
+                            self.touch();
+                            self.follow(data, record)
                         }
+                        // Trailers of an agent stay here, but for what gRPC says in them.
+                        Err(frame) => frame
+                            .into_trailers()
+                            .ok()
+                            .and_then(|mut trailers| self.conclude(grpc::take_status(&mut trailers), record)),
+                    };
+                    if let Some(pass) = pass {
+                        ready.push(pass);
                     }
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    tracing::debug!(endpoint = &*self.learner.endpoint, %error, "the agent's stream broke off");
-                    let principal = &self.learner.permit.principal().id;
+                    tracing::debug!(endpoint = &*self.judge.learner.endpoint, %error, "the agent's stream broke off");
+                    let principal = &self.judge.learner.permit.principal().id;
                     self.selected.endpoint().failed(Fault::Stream, principal);
                     self.ended = Some(Err(Outcome::StreamBroken));
                 }
@@ -245,7 +253,7 @@ impl EventStream {
             && idle.sleep.as_mut().poll(cx).is_ready()
         {
             tracing::debug!(
-                endpoint = &*self.learner.endpoint,
+                endpoint = &*self.judge.learner.endpoint,
                 "the agent's stream was silent for too long"
             );
             return Poll::Ready(Some(Err(Outcome::StreamBroken)));
@@ -256,11 +264,11 @@ impl EventStream {
     /// Whether the caller has to go, with the connection to the agent.
     fn poll_leave(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Outcome> {
         let touched = Touched {
-            operation: self.operation,
+            operation: self.judge.operation,
             task: record.task.as_ref(),
         };
         let leave = self.leave.as_mut();
-        let (outcome, detail) = ready!(leave.poll(&self.learner.metrics.name, touched, cx));
+        let (outcome, detail) = ready!(leave.poll(&self.judge.learner.metrics.name, touched, cx));
         record.detail = detail.or(record.detail);
         self.ended = Some(Err(outcome));
         self.body = None;
@@ -268,109 +276,132 @@ impl EventStream {
     }
 
     fn poll_confirming(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some((next, revealed)) = self.confirming.last_mut() {
+        while let Some((next, revealed)) = self.judge.confirming.last_mut() {
             let confirmed = ready!(next.as_mut().poll(cx));
-            if self.learner.confirmed(confirmed, revealed).is_err() {
+            if self.judge.learner.confirmed(confirmed, revealed).is_err() {
                 self.unconfirmed = None;
                 self.break_off();
-                self.confirming.clear();
+                self.judge.confirming.clear();
                 break;
             }
-            self.confirming.pop();
+            self.judge.confirming.pop();
         }
         Poll::Ready(())
     }
 
     fn end(&mut self) {
-        if self.scanner.has_partial() || !self.held.is_empty() {
-            self.ended = Some(Err(Outcome::StreamBroken));
-            return;
-        }
+        let is_whole = match &self.source {
+            Source::Sse(scanner) => !scanner.has_partial() && self.held.is_empty(),
+            // Whole ones end with a status.
+            Source::Grpc(_) => false,
+        };
+        self.ended = Some(if is_whole { Ok(()) } else { Err(Outcome::StreamBroken) });
+    }
+
+    /// The end of a stream of gRPC; gives what is to be said of it.
+    fn conclude(&mut self, status: Option<Status>, record: &mut Record) -> Option<Bytes> {
+        let Source::Grpc(frames) = &self.source else {
+            return None;
+        };
+        let Some(status) = status.filter(|_| !frames.has_partial()) else {
+            self.end();
+            return None;
+        };
         self.ended = Some(Ok(()));
+        if status.code == 0 {
+            return None;
+        }
+        let said = match self.judge.take(Some(Told::ended(&status)), !self.first_seen, record) {
+            Ok(said) => said,
+            Err(stop) => return self.stop(stop, record),
+        };
+        if self.judge.pair.is_none() {
+            self.judge.failed = Some(Box::new(status));
+        }
+        said.filter(|said| !said.is_empty())
     }
 
     /// Scans a chunk; gives what may go on now.
-    fn follow(&mut self, mut chunk: Bytes, record: &mut Record) -> Option<Bytes> {
+    fn follow(&mut self, chunk: Bytes, record: &mut Record) -> Option<Bytes> {
+        match &self.source {
+            Source::Sse(_) => self.follow_events(chunk, record),
+            Source::Grpc(_) => self.follow_messages(chunk, record),
+        }
+    }
+
+    fn follow_messages(&mut self, piece: Bytes, record: &mut Record) -> Option<Bytes> {
+        let Source::Grpc(frames) = &mut self.source else {
+            return None;
+        };
+        frames.push(piece);
+        let mut passes = BytesMut::new();
+        let stopped = loop {
+            let message = match frames.take() {
+                Ok(Some(message)) => message,
+                Ok(None) => break None,
+                Err(FrameError::TooLarge) => break Some(Stop::TOO_LARGE),
+                Err(_) => break Some(Stop::UNREADABLE),
+            };
+            let is_first = !std::mem::replace(&mut self.first_seen, true);
+            let framed = match self.judge.take(Some(Told::event(&message, false)), is_first, record) {
+                Ok(Some(translated)) => translated,
+                // Its length was read from as many bytes.
+                Ok(None) => frame(&message).unwrap_or_default(),
+                Err(stop) => break Some(stop),
+            };
+            passes.extend_from_slice(&framed);
+        };
+        if self.first_seen {
+            self.reservation = None;
+        }
+        if let Some(stop) = stopped {
+            self.stop(stop, record);
+        }
+        Some(passes.freeze()).filter(|passes| !passes.is_empty())
+    }
+
+    fn follow_events(&mut self, mut chunk: Bytes, record: &mut Record) -> Option<Bytes> {
+        let Source::Sse(scanner) = &mut self.source else {
+            return None;
+        };
         let mut at = 0;
         // The end of the last event that ends here.
         let mut whole = 0;
-        // Each event must be known to tell of nothing that is somebody else's.
-        let judges = self.learner.ownership.is_enforced() || self.pair.is_some();
         let mut translated = BytesMut::new();
-        while let Some(event) = self.scanner.next(&chunk, &mut at) {
+        while let Some(event) = scanner.next(&chunk, &mut at) {
             let is_first = !self.first_seen && whole == 0;
             whole = event.end;
-            let too_large = event.content == Content::TooLarge;
-            let mut may_tell = false;
-            let mut say = None;
-            let read = match event.content {
-                Content::Data { name, data } => {
-                    may_tell = judges && has_object(data);
-                    say = self.pair.as_ref().map(|pair| (pair, data));
-                    let told = Told::event(data, name == Name::Error);
-                    answer::read(self.speaks, told, self.operation, self.limits)
-                        .inspect_err(|error| {
-                            tracing::debug!(endpoint = &*self.learner.endpoint, %error, "an event cannot be read");
-                        })
-                        .ok()
-                        .filter(|answer| !judges || says_all(answer))
-                }
+            let told = match event.content {
+                Content::Data { name, data } => Some(Told::event(data, name == Name::Error)),
                 Content::TooLarge => None,
             };
-            match read {
-                Some(answer) if !is_first || answer::belongs(self.speaks, &answer, &self.id) => {
-                    record.event_passed();
-                    self.saw_error |= answer.error.is_some();
-                    learn::note(record, &answer.revealed);
-                    let revealed = if is_first {
-                        self.learner.begun(&answer.revealed, answer.error.is_some())
-                    } else {
-                        Cow::Borrowed(&*answer.revealed)
-                    };
-                    match self.learner.learn_at_once(&revealed) {
-                        Ok(None) => {}
-                        Ok(Some(confirming)) => self.confirming.push((confirming, revealed.into_owned())),
-                        Err(_withheld) => return self.break_off(),
-                    }
-                    if let Some((pair, data)) = say {
-                        let told = Told::event(data, answer.error.is_some());
-                        let judged = &answer.revealed;
-                        match pair.event(self.operation, &self.id, told, judged, is_first, &mut self.indices) {
-                            Ok(event) => {
-                                translated.extend_from_slice(&event.bytes);
-                                self.failed = event.ends.map(Box::new);
-                            }
-                            Err(_) => return self.end_at(record, "event_untranslatable"),
-                        }
-                        if self.failed.is_some() {
-                            self.ended = Some(Ok(()));
-                            self.body = None;
-                            break;
-                        }
-                    }
-                }
-                None if too_large && (is_first || judges) => return self.end_at(record, "event_too_large"),
-                None if may_tell => return self.end_at(record, "event_unreadable"),
-                // What could not be learned from must not reveal a task; later events have revealed theirs before.
-                Some(_) | None if is_first => return self.break_off(),
-                Some(_) | None => record.event_passed(),
+            match self.judge.take(told, is_first, record) {
+                Ok(Some(event)) => translated.extend_from_slice(&event),
+                Ok(None) => {}
+                Err(stop) => return self.stop(stop, record),
+            }
+            if self.judge.failed.is_some() {
+                self.ended = Some(Ok(()));
+                self.body = None;
+                break;
             }
         }
+        let partial = scanner.partial_len();
         self.first_seen |= whole > 0;
         if self.first_seen {
             self.reservation = None;
         }
-        if self.pair.is_some() {
+        if self.judge.pair.is_some() {
             // Between events there are only comments, which say that the agent is still there: so does one of ours, which
             // stands whole where theirs may come in pieces.
             // Over gRPC the connection's own pings say it.
-            let idle = whole == 0 && self.scanner.partial_len() == 0 && !self.is_grpc();
+            let idle = whole == 0 && partial == 0 && !self.is_grpc();
             let passes = if idle { COMMENT } else { translated.freeze() };
             return Some(passes).filter(|passes| !passes.is_empty());
         }
-        let waits = !self.first_seen || judges;
+        let waits = !self.first_seen || self.judge.judges();
         // However it was cut: what stands before an event waits for nothing, and does not count.
-        let unfinished = if waits { self.scanner.partial_len() } else { 0 };
+        let unfinished = if waits { partial } else { 0 };
         let unfinished = chunk.split_off(chunk.len().saturating_sub(unfinished));
         let passes = if chunk.is_empty() || self.held.is_empty() {
             Some(chunk).filter(|chunk| !chunk.is_empty())
@@ -382,14 +413,16 @@ impl EventStream {
         passes
     }
 
-    /// At an event that is too large (`event_bytes`) or cannot be read, and so may tell of somebody else's task.
-    fn end_at(&mut self, record: &mut Record, detail: &'static str) -> Option<Bytes> {
-        tracing::warn!(
-            endpoint = &*self.learner.endpoint,
-            detail,
-            "an agent's stream ends at an event that cannot be judged"
-        );
-        record.detail = Some(detail);
+    /// At an event that is too large (`event_bytes`), cannot be read or is somebody else's.
+    fn stop(&mut self, Stop(detail): Stop, record: &mut Record) -> Option<Bytes> {
+        if let Some(detail) = detail {
+            tracing::warn!(
+                endpoint = &*self.judge.learner.endpoint,
+                detail,
+                "an agent's stream ends at an event that cannot be judged"
+            );
+            record.detail = Some(detail);
+        }
         self.break_off()
     }
 
@@ -404,16 +437,6 @@ impl EventStream {
             idle.sleep.as_mut().reset(Instant::now() + idle.most);
         }
     }
-}
-
-/// Without one nobody can read a task in it: some agents end with a word such as `[DONE]`.
-fn has_object(data: &[u8]) -> bool {
-    memchr::memchr(b'{', data).is_some()
-}
-
-/// What was read is all that the answer tells of.
-fn says_all(answer: &Answer<'_>) -> bool {
-    !answer.is_strange && (answer.has_result || answer.error.is_some())
 }
 
 /// One chunk as it came, or several joined.

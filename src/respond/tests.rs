@@ -6,6 +6,8 @@ use http::{Response, StatusCode, response};
 
 use super::answer::{Standing, check, check_head, is_stream};
 use super::reject::{code, retry_after, status, text};
+use crate::a2a::answer::{End, Whole};
+use crate::a2a::grpc;
 use crate::a2a::{Binding, Call, Dialect, Generation, Operation, RpcId, json};
 use crate::observe::{Fault, Reason};
 
@@ -58,10 +60,19 @@ fn head(status: u16, content_type: Option<&str>) -> response::Parts {
     answer.body(()).unwrap().into_parts().0
 }
 
+fn speaks(binding: Binding) -> Dialect {
+    Dialect {
+        generation: Generation::V1_0,
+        binding,
+    }
+}
+
 #[test]
 fn heads_that_end_a_call_are_known() {
     let check = |status: u16, expected: Result<(), Reason>| {
-        assert_eq!(check_head(&head(status, None)), expected, "{status}");
+        for binding in [Binding::JsonRpc, Binding::HttpJson] {
+            assert_eq!(check_head(&head(status, None), speaks(binding)), expected, "{status}");
+        }
     };
     check(200, Ok(()));
     check(400, Ok(()));
@@ -75,13 +86,35 @@ fn heads_that_end_a_call_are_known() {
 }
 
 #[test]
-fn event_streams_are_known_by_their_type() {
-    let check = |status: u16, content_type: Option<&str>, expected: bool| {
+fn heads_of_grpc_are_known_by_their_type() {
+    let check = |status: u16, content_type: Option<&str>, expected: Result<(), Reason>| {
+        let parts = head(status, content_type);
         assert_eq!(
-            is_stream(&head(status, content_type)),
+            check_head(&parts, speaks(Binding::Grpc)),
             expected,
             "{status} {content_type:?}"
         );
+    };
+    let bad = Err(Reason::UpstreamBadAnswer);
+    check(200, Some("application/grpc"), Ok(()));
+    check(200, Some("application/grpc+proto"), Ok(()));
+    check(200, Some("application/grpc; x=y"), Ok(()));
+    check(200, Some("application/grpc-web"), bad);
+    check(200, Some("application/json"), bad);
+    check(200, None, bad);
+    check(204, Some("application/grpc"), bad);
+    check(503, Some("application/grpc"), bad);
+    check(403, Some("application/grpc"), Err(Reason::UpstreamRefused));
+}
+
+#[test]
+fn event_streams_are_known_by_their_type() {
+    let check = |status: u16, content_type: Option<&str>, expected: bool| {
+        let parts = head(status, content_type);
+        for binding in [Binding::JsonRpc, Binding::HttpJson] {
+            let known = is_stream(&parts, speaks(binding), Operation::Get);
+            assert_eq!(known, expected, "{status} {content_type:?}");
+        }
     };
     check(200, Some("text/event-stream"), true);
     check(200, Some("Text/Event-Stream ; charset=utf-8"), true);
@@ -92,12 +125,49 @@ fn event_streams_are_known_by_their_type() {
 }
 
 #[test]
-fn an_error_over_http_json_is_the_agents_own_by_its_form() {
-    let speaks = |binding| Dialect {
-        generation: Generation::V1_0,
-        binding,
+fn streams_of_grpc_are_known_by_what_was_asked() {
+    let mut parts = head(200, Some("application/grpc"));
+    let check = |parts: &response::Parts, operation, expected| {
+        assert_eq!(
+            is_stream(parts, speaks(Binding::Grpc), operation),
+            expected,
+            "{operation:?}"
+        );
     };
-    let call = Call {
+    check(&parts, Operation::Stream, true);
+    check(&parts, Operation::Subscribe, true);
+    check(&parts, Operation::Send, false);
+    parts.headers.insert("grpc-status", 5.into());
+    check(&parts, Operation::Stream, false);
+}
+
+#[test]
+fn a_status_of_grpc_says_whether_its_endpoint_works() {
+    let check = |code: u32, expected: (Result<bool, Reason>, Option<bool>)| {
+        let status = grpc::Status {
+            code,
+            ..grpc::Status::default()
+        };
+        let whole = Whole {
+            body: bytes::Bytes::from_static(b"\n\x01t"),
+            end: End::Grpc(status),
+        };
+        let read = check(&whole, speaks(Binding::Grpc), &call(), json::Limits::default());
+        let standing = Standing::of(&head(200, None)).told(speaks(Binding::Grpc), &whole);
+        let got = (read.map(|read| read.error.is_some()), standing);
+        let works = got.1.with(got.0.is_ok());
+        assert_eq!((got.0, works), expected, "{code}");
+    };
+    check(0, (Ok(false), Some(true)));
+    check(5, (Ok(true), Some(true)));
+    check(2, (Ok(true), Some(true)));
+    check(14, (Ok(true), Some(false)));
+    check(7, (Err(Reason::UpstreamRefused), None));
+    check(16, (Err(Reason::UpstreamRefused), None));
+}
+
+fn call() -> Call {
+    Call {
         binding: Binding::JsonRpc,
         generation: Generation::V1_0,
         operation: Operation::Get,
@@ -105,11 +175,17 @@ fn an_error_over_http_json_is_the_agents_own_by_its_form() {
         task: None,
         context: None,
         references: Vec::new(),
-    };
+    }
+}
+
+#[test]
+fn an_error_over_http_json_is_the_agents_own_by_its_form() {
+    let call = call();
     let check = |binding, status: u16, body: &str, code: Result<Option<i64>, Reason>, works: Option<bool>| {
-        let (parts, body) = (head(status, None), body.as_bytes());
-        let read = check(status, body, speaks(binding), &call, json::Limits::default());
-        let standing = Standing::of(&parts).told(speaks(binding), status, body);
+        let parts = head(status, None);
+        let whole = Whole::http(status, body.to_owned().into());
+        let read = check(&whole, speaks(binding), &call, json::Limits::default());
+        let standing = Standing::of(&parts).told(speaks(binding), &whole);
         let got = (read.as_ref().map(|read| read.error), standing.with(read.is_ok()));
         assert_eq!(got, (code.as_ref().map(|code| *code), works), "{status}");
     };

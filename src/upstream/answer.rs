@@ -11,8 +11,8 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::connect::Io;
-use super::http1;
 use super::pool::{Home, Share};
+use super::{http1, whole};
 
 /// Why an exchange on an open connection, or its answer's body, failed.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,7 @@ use super::pool::{Home, Share};
 pub enum Error {
     Http1(#[from] http1::Error),
     Http2(#[from] hyper::Error),
+    Grpc(#[from] whole::Error),
 }
 
 impl Error {
@@ -28,6 +29,7 @@ impl Error {
         match self {
             Self::Http1(error) => error.is_malformed(),
             Self::Http2(error) => error.is_parse() || error.is_parse_too_large(),
+            Self::Grpc(_) => true,
         }
     }
 }

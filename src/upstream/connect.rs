@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -13,6 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::either::Either;
 
 use super::name::Name;
+use crate::a2a::Binding;
 use crate::config::{self, Problem, UpstreamHttp};
 use crate::http::fetch::Fetcher;
 use crate::tls;
@@ -58,6 +59,8 @@ pub struct Connector {
     /// How often `loaded` was replaced.
     generation: AtomicU64,
     http: UpstreamHttp,
+    /// What is spoken needs HTTP/2.
+    grpc: AtomicBool,
     timeout: Duration,
 }
 
@@ -65,6 +68,7 @@ pub struct Connector {
 pub struct Loaded {
     unary: TlsConnector,
     streams: TlsConnector,
+    grpc: TlsConnector,
     fetcher: Fetcher,
     /// Of the files; never too new.
     digest: Option<[u8; 32]>,
@@ -83,6 +87,7 @@ impl Loaded {
         Ok(Self {
             unary: TlsConnector::from(tls::client::offering(&config, unary)),
             streams: TlsConnector::from(tls::client::offering(&config, streams)),
+            grpc: TlsConnector::from(tls::client::offering(&config, &["h2"])),
             fetcher: Fetcher::new(config),
             digest,
         })
@@ -98,6 +103,7 @@ impl Connector {
             loaded: ArcSwap::from_pointee(loaded),
             generation: AtomicU64::new(0),
             http: config.http,
+            grpc: AtomicBool::new(config.binding == Some(Binding::Grpc)),
             timeout: config.connect_timeout,
         })
     }
@@ -125,6 +131,18 @@ impl Connector {
         self.generation.load(Ordering::Acquire)
     }
 
+    /// What the endpoints are called in, from now on.
+    pub fn speak(&self, binding: Binding) {
+        let grpc = binding == Binding::Grpc;
+        if self.grpc.swap(grpc, Ordering::AcqRel) != grpc {
+            self.generation.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    pub fn speaks_grpc(&self) -> bool {
+        self.grpc.load(Ordering::Acquire)
+    }
+
     /// For small requests beside the calls.
     pub fn fetcher(&self) -> Fetcher {
         self.loaded.load().fetcher.clone()
@@ -140,14 +158,20 @@ impl Connector {
     async fn open(&self, name: &Name, secure: bool, stream: bool) -> Result<(Io, bool), Error> {
         let tcp = name.connect().await.map_err(Error::Tcp)?;
         tcp.set_nodelay(true).map_err(Error::Tcp)?;
+        let grpc = self.speaks_grpc();
+        let is_http2 = grpc || self.http == UpstreamHttp::Http2;
         if !secure {
-            return Ok((Either::Left(tcp), self.http == UpstreamHttp::Http2));
+            return Ok((Either::Left(tcp), is_http2));
         }
         let name: ServerName<'static> = tls::client::server_name(&self.tls, name.host()).map_err(|_| Error::Name)?;
         let loaded = self.loaded.load_full();
-        let connector = if stream { &loaded.streams } else { &loaded.unary };
+        let connector = match stream {
+            _ if grpc => &loaded.grpc,
+            true => &loaded.streams,
+            false => &loaded.unary,
+        };
         let tls = connector.connect(name, tcp).await.map_err(Error::Tls)?;
-        let http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2") || self.http == UpstreamHttp::Http2;
+        let http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2") || is_http2;
         Ok((Either::Right(Box::new(tls)), http2))
     }
 }

@@ -15,6 +15,7 @@ mod pool;
 mod probe;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -22,9 +23,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::TryFutureExt as _;
 use http::{HeaderValue, Method, Request, Uri, header, request};
+use tokio::time::Instant;
 
+use crate::a2a::grpc::write_timeout;
 use crate::a2a::http_json::{Verb, Written};
 use crate::a2a::{Binding, Dialect, Generation, Operation};
 use crate::authenticate::CredentialPlaces;
@@ -33,13 +35,14 @@ use crate::balance::{Endpoint, Endpoints, Fault, Selected};
 use crate::config::{self, Problem};
 use crate::drain::Drain;
 use crate::http::fetch::Fetcher;
-use crate::http::{body, hygiene};
+use crate::http::{body, grpc, hygiene};
 use crate::observe::AgentMetrics;
 
 pub use answer::Body;
 use credential::Credential;
 use pool::{Class, Failed, Pool};
 pub use probe::Probe;
+pub use whole::Head;
 
 const JSON: &str = "application/json";
 
@@ -87,6 +90,8 @@ pub struct Outgoing {
     /// Added to the endpoint's own query.
     pub query: Option<String>,
     pub body: Bytes,
+    /// When the caller stops waiting, where the agent can be told.
+    pub deadline: Option<Instant>,
 }
 
 /// The head of an agent's answer, with what is to come.
@@ -232,6 +237,11 @@ impl Upstream {
         }
     }
 
+    /// What the agent is called in, from now on: gRPC needs HTTP/2.
+    pub fn speak(&self, binding: Binding) {
+        self.connector.speak(binding);
+    }
+
     /// What the agent is shown on every request.
     pub fn credential(&self) -> Option<(&header::HeaderName, HeaderValue)> {
         self.credential
@@ -315,19 +325,6 @@ impl Upstream {
         }
     }
 
-    /// Reads an answer that is not a stream, to its end.
-    pub fn whole<'a>(
-        &self,
-        mut body: Body,
-        endpoint: &'a Endpoint,
-    ) -> impl Future<Output = Result<Bytes, Error>> + use<'a> {
-        body.in_large_pieces();
-        body::read_whole(body, self.answer).map_err(|source| Error::Body {
-            endpoint: endpoint.url.clone(),
-            source,
-        })
-    }
-
     async fn exchange(
         &self,
         endpoint: &Endpoint,
@@ -398,9 +395,21 @@ impl Outgoing {
         self.body = body.into();
     }
 
-    /// Says what the body is, what is awaited, and over HTTP+JSON the generation, by which some servers tell what is asked.
+    /// Says what the body is, what is awaited, and but over JSON-RPC the generation, by which some servers tell what is asked.
     pub fn describe(&mut self, speaks: Dialect, operation: Operation) {
         let headers = &mut self.headers;
+        if speaks.binding != Binding::JsonRpc {
+            match speaks.generation {
+                Generation::V0_1 | Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
+                Generation::V1_0 => headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0")),
+            };
+        }
+        if speaks.binding == Binding::Grpc {
+            headers.remove(header::ACCEPT);
+            headers.insert(header::CONTENT_TYPE, grpc::MEDIA_TYPE);
+            headers.insert(header::TE, HeaderValue::from_static("trailers"));
+            return;
+        }
         let accepted = match speaks {
             _ if operation.streams() => "text/event-stream",
             // Servers answer in the type that their patch of 1.0 has (A2A 1.0 §11.1).
@@ -417,12 +426,6 @@ impl Outgoing {
         } else {
             headers.remove(header::CONTENT_TYPE);
         }
-        if speaks.binding == Binding::HttpJson {
-            match speaks.generation {
-                Generation::V0_1 | Generation::V0_3 => headers.remove(hygiene::A2A_VERSION),
-                Generation::V1_0 => headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0")),
-            };
-        }
     }
 
     /// The request to an endpoint. Takes the headers; if it comes back unwritten, `take_back` has them again.
@@ -435,6 +438,10 @@ impl Outgoing {
         headers.insert(header::HOST, endpoint.host.clone());
         if let Some((name, value)) = credential {
             headers.insert(name, value);
+        }
+        if let Some(deadline) = self.deadline {
+            let left = write_timeout(deadline.saturating_duration_since(Instant::now()));
+            headers.insert(grpc::TIMEOUT, hygiene::value(&left));
         }
         let mut request = Request::new(self.body.clone());
         *request.method_mut() = self.method.clone();
@@ -506,5 +513,6 @@ pub fn outgoing(parts: &mut request::Parts, places: Option<&CredentialPlaces>, b
         path: String::new(),
         query,
         body,
+        deadline: None,
     })
 }

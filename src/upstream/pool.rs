@@ -43,6 +43,8 @@ const HTTP2_CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
 /// A peer that went without a goodbye is noticed within two of these.
 const HTTP2_PING: Duration = Duration::from_secs(20);
+/// Servers of gRPC end connections on which more than one comes within five minutes, or while there is no call.
+const GRPC_PING: Duration = Duration::from_secs(310);
 
 type Http1 = http1::Connection<Io>;
 type Http2 = http2::SendRequest<Full<Bytes>>;
@@ -151,14 +153,15 @@ impl Pool {
         let made = Made { generation, peer };
         self.metrics.upstream_connections.inc();
         if speaks_http2 {
+            let grpc = self.connector.speaks_grpc();
             let (sender, conn) = http2::Builder::new(self.drain.clone())
                 .timer(TokioTimer::new())
                 .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
                 .initial_stream_window_size(HTTP2_STREAM_WINDOW)
                 .max_header_list_size(u32::try_from(self.header_bytes).unwrap_or(u32::MAX))
-                .keep_alive_interval(HTTP2_PING)
+                .keep_alive_interval(if grpc { GRPC_PING } else { HTTP2_PING })
                 .keep_alive_timeout(HTTP2_PING)
-                .keep_alive_while_idle(true)
+                .keep_alive_while_idle(!grpc)
                 .handshake(TokioIo::new(io))
                 .await
                 .map_err(|source| failed(connect::Error::Http(source)))?;

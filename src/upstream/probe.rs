@@ -7,13 +7,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{HeaderMap, Method};
 use tokio::time::Instant;
 
 use super::name::Name;
-use super::{Upstream, connect};
+use super::pool::Class;
+use super::{Answer, Head, Outgoing, Upstream, connect};
+use crate::a2a::answer::{End, Whole};
+use crate::a2a::grpc::{HEALTH, PREFIX_BYTES, is_serving};
+use crate::a2a::{Binding, Dialect, Generation, Operation};
 use crate::balance::{Check, Endpoint, Suspicion};
 use crate::config::Health;
-use crate::http::fetch;
+use crate::http::{fetch, grpc};
 
 /// A living endpoint takes a connection in milliseconds, also while it works: its system does it.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -63,6 +69,43 @@ impl Probe {
         }
     }
 
+    /// What an endpoint of gRPC, which has nothing for a GET, answers to the question that servers have for this. One that
+    /// does not know the question works too.
+    async fn call(&self) -> Check {
+        let speaks = Dialect {
+            generation: Generation::V0_3,
+            binding: Binding::Grpc,
+        };
+        let mut outgoing = Box::new(Outgoing {
+            headers: HeaderMap::new(),
+            method: Method::POST,
+            path: HEALTH.to_owned(),
+            query: None,
+            // An empty message: about all of the server.
+            body: Bytes::from_static(&[0; PREFIX_BYTES]),
+            deadline: None,
+        });
+        outgoing.describe(speaks, Operation::Get);
+        let endpoint = &*self.endpoint;
+        let Answer { mut parts, body } = match self.upstream.exchange(endpoint, Class::Unary, outgoing).await {
+            Ok(answer) => answer,
+            // Not the endpoint's fault.
+            Err(failure) if failure.error.fault().is_none() => return Check::Good,
+            Err(_) => return Check::Bad,
+        };
+        if !grpc::is_answer(&parts) {
+            return Check::Bad;
+        }
+        let head = Head::of(&mut parts, speaks);
+        match self.upstream.whole(head, body, endpoint).await {
+            Ok(Whole {
+                body,
+                end: End::Grpc(status),
+            }) if is_serving(&body, &status) => Check::Good,
+            Ok(_) | Err(_) => Check::Bad,
+        }
+    }
+
     /// Whether a connection can be made.
     async fn reach(&self) -> Check {
         let secure = self.endpoint.uri.scheme_str() == Some("https");
@@ -77,7 +120,7 @@ impl Probe {
     }
 
     /// Whether one of the URLs answers with 2xx, all of them within one time. Without a health check any answer is good that
-    /// is no error of the server's.
+    /// is no error of the server's. Where gRPC is spoken, and no path says another thing, that is asked over it.
     async fn check(&self) -> Check {
         let time = self.health.as_ref().map_or(ANSWER, |health| health.timeout);
         let mut options = self.options.clone();
@@ -104,6 +147,14 @@ impl Probe {
                 }
             }
             check
+        };
+        let has_path = self.health.as_ref().is_some_and(|health| health.path.is_some());
+        let calls = self.upstream.connector.speaks_grpc() && !has_path;
+        let ask = async {
+            match calls {
+                true => self.call().await,
+                false => ask.await,
+            }
         };
         let asked = tokio::time::timeout(time, Box::pin(ask)).await;
         match asked.unwrap_or(Check::Bad) {

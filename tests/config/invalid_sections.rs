@@ -480,6 +480,15 @@ fn upstreams() {
         "path: /a, upstream: { endpoints: [] }",
         "agents[0].upstream.endpoints (line 4): needs at least one endpoint",
     );
+    upstream(
+        "protocol: { binding: grpc }, http: http1",
+        "agents[0].upstream.http (line 4): cannot be `http1`: `protocol.binding` is `grpc`, which needs HTTP/2",
+    );
+    agent(
+        "path: /a, translate: false, upstream: { endpoints: [ { url: http://a:1 } ], protocol: { binding: grpc } }",
+        "agents[0].translate (line 4): leaves nobody to serve: nothing can stand before the paths of gRPC; give the agent a \
+         `host` or `path: /`",
+    );
     agent(
         "path: /a, upstream: { endpoints: [ { url: \"http://A:80\" }, { url: http://a/ } ] }",
         "agents[0].upstream.endpoints[1].url (line 4): `http://a/` is already used by agents[0].upstream.endpoints[0].url",

@@ -45,7 +45,7 @@ pub const MAX_DEPTH: usize = 64;
 pub struct OriginCard {
     /// All members, unknown ones included, in the order of the document.
     pub(in crate::a2a::card) members: Map<String, Value>,
-    /// The interfaces of the generations and bindings that the gateway speaks. `supportedInterfaces` come first, in their
+    /// The interfaces of the generations that the gateway speaks. `supportedInterfaces` come first, in their
     /// order, then `url`, then `additionalInterfaces`.
     pub interfaces: Vec<Interface>,
     pub capabilities: Capabilities,
@@ -72,7 +72,7 @@ impl OriginCard {
 
     /// The binding to call the agent in, whichever generation it is offered in.
     pub fn binding(&self) -> Option<Binding> {
-        Binding::SPOKEN
+        Binding::ALL
             .into_iter()
             .find(|binding| self.interfaces.iter().any(|interface| interface.binding == *binding))
     }

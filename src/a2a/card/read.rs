@@ -136,7 +136,7 @@ pub fn generation(version: &str) -> Option<Generation> {
 /// A binding that the gateway speaks.
 fn binding(name: Option<&str>) -> Option<Binding> {
     let name = name?;
-    Binding::SPOKEN
+    Binding::ALL
         .into_iter()
         .find(|binding| binding.as_str().eq_ignore_ascii_case(name))
 }

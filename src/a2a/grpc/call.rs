@@ -9,7 +9,7 @@ use super::methods::{Method, Shape};
 use super::name::task_of;
 use super::wire::{WireError, walk};
 use crate::a2a::jsonrpc::{MAX_ID_BYTES, MAX_REFERENCES};
-use crate::a2a::{Binding, Call, ContextId, RpcId, TaskId};
+use crate::a2a::{Binding, Call, ContextId, Generation, Operation, RpcId, TaskId};
 
 /// Why a message is no call that the gateway passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +89,24 @@ pub fn read_call(method: &Method, message: &[u8]) -> Result<Call, CallError> {
         context: optional(found.context)?.map(ContextId::new),
         references: references.collect::<Result<_, _>>()?,
     })
+}
+
+/// The tenant that a request names; in 0.3 there is none.
+pub fn read_tenant<'a>(method: &Method, message: &'a [u8]) -> Option<&'a str> {
+    let tenant = match (method.generation, method.operation) {
+        (Generation::V0_1 | Generation::V0_3, _) => return None,
+        (Generation::V1_0, Operation::PushList) => 4,
+        (Generation::V1_0, _) => 1,
+    };
+    let mut found = "";
+    let read = walk(message, |number, field| {
+        if number == tenant {
+            found = field.text()?;
+        }
+        Ok::<_, WireError>(())
+    });
+    read.ok()?;
+    Some(found).filter(|tenant| !tenant.is_empty())
 }
 
 /// What the walk has gathered; empty is absent.

@@ -16,6 +16,8 @@ pub enum FrameError {
     Compressed,
     /// The first byte is neither 0 nor 1.
     Flag,
+    /// Nothing, a part of a message, or more than one, where one is all that there may be.
+    NotOne,
 }
 
 impl FrameError {
@@ -25,6 +27,7 @@ impl FrameError {
             Self::TooLarge => "message_too_large",
             Self::Compressed => "message_compressed",
             Self::Flag => "bad_message_flag",
+            Self::NotOne => "not_one_message",
         }
     }
 
@@ -34,6 +37,7 @@ impl FrameError {
             Self::TooLarge => "the message is too large",
             Self::Compressed => "the message is compressed, and no compression was agreed on",
             Self::Flag => "the message does not begin as gRPC messages do",
+            Self::NotOne => "a call is one message, and the body is not",
         }
     }
 }
@@ -129,6 +133,17 @@ impl Frames {
             Ok(_) | Err(_) => Err(FrameError::TooLarge),
         }
     }
+}
+
+/// The message that is all of a body: no method of A2A takes several, and where one answers a stream, it is read as one.
+pub fn only_message(body: Bytes, most: usize) -> Result<Bytes, FrameError> {
+    let mut frames = Frames::new(most);
+    frames.push(body);
+    let message = frames.take()?.ok_or(FrameError::NotOne)?;
+    if frames.has_partial() {
+        return Err(FrameError::NotOne);
+    }
+    Ok(message)
 }
 
 /// A message with its prefix.

@@ -2,10 +2,7 @@
 //! a message asks for, what an answer reveals, and both as the canonical model.
 //!
 //! The ids of a call are read from the bytes where they stand (`call`), before it is decoded whole. Streams and trailers are
-//! the caller's: no sockets, no HTTP here.
-//!
-//! Callers are served; no agent is spoken to in gRPC yet, so that what is for agents (`write_request`, `read_answer`,
-//! `read_response`, `read_fault`) has no user but the tests.
+//! whoever has the connection's: no sockets, no HTTP here.
 
 mod answer;
 mod call;
@@ -13,6 +10,7 @@ mod card;
 mod convert;
 mod fault;
 mod frame;
+mod health;
 mod methods;
 mod name;
 mod status;
@@ -25,11 +23,12 @@ mod wire;
 
 pub use super::model::Error;
 pub use answer::{AnswerError, read_answer};
-pub use call::{CallError, read_call};
+pub use call::{CallError, read_call, read_tenant};
 pub use fault::{read_fault, write_fault, write_refusal};
-pub use frame::{FrameError, Frames, PREFIX_BYTES, frame};
+pub use frame::{FrameError, Frames, PREFIX_BYTES, frame, only_message};
+pub use health::{HEALTH, is_serving};
 pub use methods::{Method, generation, method, path};
-pub use status::{Status, decode_details, decode_message, encode_details, encode_message, read_timeout};
+pub use status::{Status, decode_details, decode_message, encode_details, encode_message, read_timeout, write_timeout};
 pub use wire::WireError;
 
 use super::model::{Request, Response};
@@ -65,6 +64,19 @@ pub fn write_response(generation: Generation, operation: Operation, response: Re
         Generation::V0_1 | Generation::V0_3 => v0_3::write_response(operation, response),
         Generation::V1_0 => v1_0::write_response(operation, response),
     }
+}
+
+/// The message of an answer as the JSON of the model; of a card as that of its generation.
+pub fn to_json(generation: Generation, operation: Operation, message: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::with_capacity(2 * message.len());
+    read_response(generation, operation, message)?.write(&mut out)?;
+    Ok(out)
+}
+
+/// The same back.
+pub fn from_json(generation: Generation, operation: Operation, json: &[u8]) -> Result<Vec<u8>, Error> {
+    let text = std::str::from_utf8(json).map_err(|_| Error::Malformed)?;
+    write_response(generation, operation, Response::read(operation, text)?)
 }
 
 impl From<prost::DecodeError> for Error {

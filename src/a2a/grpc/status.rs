@@ -72,6 +72,15 @@ pub fn encode_details(details: &[u8]) -> String {
     text
 }
 
+/// A `grpc-timeout` of whole milliseconds, or of seconds where those are too many: never none, which would be no time at all.
+pub fn write_timeout(left: Duration) -> String {
+    const MOST: u128 = 99_999_999;
+    match left.as_millis() {
+        milliseconds @ 0..=MOST => format!("{}m", milliseconds.max(1)),
+        milliseconds => format!("{}S", (milliseconds / 1000).min(MOST)),
+    }
+}
+
 /// A `grpc-timeout`: at most eight digits and a unit.
 pub fn read_timeout(value: &str) -> Option<Duration> {
     let (unit, digits) = value.as_bytes().split_last()?;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::wire::{Json, Text};
+use crate::a2a::jsonrpc::code;
 
 /// The type of an `ErrorInfo`; any prefix of it names the same.
 const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -34,6 +35,26 @@ pub fn error_info(reason: &'static str) -> Option<Json<'static>> {
         domain: "a2a-protocol.org",
     };
     Json::owned(serde_json::to_string(&[info]).ok()?)
+}
+
+impl Fault<'_> {
+    /// With an `ErrorInfo` before its details, a list in 1.0, if none of them says by an error of A2A or JSON-RPC which it is.
+    pub fn named(mut self) -> Self {
+        let known = self.details.as_ref().and_then(reason);
+        if known.is_some_and(|reason| code::of_reason(reason.as_str()).is_some()) {
+            return self;
+        }
+        let Some(info) = code::any_reason(self.code).and_then(error_info) else {
+            return self;
+        };
+        let given = self.details.take().filter(is_typed);
+        let rest = given.as_ref().and_then(|given| given.get().trim().strip_prefix('['));
+        self.details = match (rest, info.get().strip_suffix(']')) {
+            (Some(rest), Some(own)) if rest.trim() != "]" => Json::owned(format!("{own},{rest}")),
+            _ => Some(info),
+        };
+        self
+    }
 }
 
 /// The details are such a list, which 1.0 asks for, and no free form of 0.3.

@@ -1,14 +1,16 @@
 //! The agent's side of translation: requests written in the dialect that it speaks, its answers read, and the questions that
 //! the gateway asks it by itself.
 //!
-//! Lists of several endpoints are gathered in JSON-RPC of 1.0, whose `result` is what HTTP+JSON answers as a whole:
-//! `write_list` and `written_list` turn one endpoint's question and answer.
+//! Lists of several endpoints are gathered in JSON-RPC of 1.0, whose `result` is what HTTP+JSON answers as a whole, and what
+//! the message of gRPC is in JSON: `write_list` and `written_list` turn one endpoint's question and answer.
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Error, Pair, Read, RequestBody, Told, Written, error, open};
+use crate::a2a::answer::Failed;
+use crate::a2a::grpc::{self, PREFIX_BYTES};
 use crate::a2a::http_json::{self, Verb};
 use crate::a2a::model::wire::Text;
 use crate::a2a::model::{self, Request, Response};
@@ -29,7 +31,7 @@ impl Pair {
         match binding {
             Binding::JsonRpc => {}
             Binding::HttpJson => return http_json::write_request(generation, request),
-            Binding::Grpc => return Err(Error::Unsupported),
+            Binding::Grpc => return called(generation, call.operation, request),
         }
         let method = jsonrpc::method_name(generation, call.operation).ok_or(Error::Unsupported)?;
         let mut out = Vec::with_capacity(size);
@@ -52,6 +54,11 @@ impl Pair {
         let Dialect { generation, binding } = self.agent;
         let fault = |fault| error::told(fault, generation, self.caller.generation);
         match (binding, told.failed) {
+            (_, Some(Failed::Grpc(status))) => Ok(Err(match self.caller.generation {
+                Generation::V0_1 | Generation::V0_3 => fault(grpc::read_fault(status)),
+                // By what stands in the details: the status and the text of gRPC do not go on.
+                Generation::V1_0 => fault(grpc::read_fault(status)).named(),
+            })),
             (Binding::JsonRpc, _) => {
                 let AnswerBody { result, error } = serde_json::from_slice(told.body)?;
                 if let Some(failed) = error.filter(|error| error.get() != "null") {
@@ -63,9 +70,10 @@ impl Pair {
                     Generation::V1_0 => Response::read(operation, result.map_or("null", RawValue::get))?,
                 }))
             }
-            (Binding::HttpJson, Some(status)) => Ok(Err(fault(http_json::read_fault(status, told.body)))),
+            (Binding::HttpJson, Some(Failed::Http(status))) => Ok(Err(fault(http_json::read_fault(status, told.body)))),
             (Binding::HttpJson, None) => Ok(Ok(http_json::read_response(generation, operation, told.body)?)),
-            (Binding::Grpc, _) => Err(Error::Unsupported),
+            (Binding::Grpc, None) => Ok(Ok(grpc::read_response(generation, operation, told.body)?)),
+            (Binding::Grpc, Some(Failed::Http(_))) => Err(Error::Malformed),
         }
     }
 
@@ -111,7 +119,9 @@ impl Pair {
                 Response::Pushes(joined).write(&mut out)?;
                 out.push(b'}');
             }
-            Binding::Grpc => return Err(Error::Unsupported),
+            Binding::Grpc => {
+                out = grpc::write_response(self.agent.generation, call.operation, Response::Pushes(joined))?;
+            }
         }
         Ok(out)
     }
@@ -119,17 +129,17 @@ impl Pair {
 
 /// The gateway's own get of a task, without its history. `tenant` is what `read_tenant` gave.
 pub fn write_get(speaks: Dialect, id: &RpcId, task: &TaskId, tenant: Option<&str>) -> Result<Written, Error> {
+    let request = || {
+        Request::Get(model::GetTaskRequest {
+            tenant: Text::from(tenant.unwrap_or_default()),
+            id: Text::from(task.as_str()),
+            history_length: Some(0),
+        })
+    };
     match speaks.binding {
         Binding::JsonRpc => Ok(posted(jsonrpc::write_get(speaks.generation, id, task, tenant).into())),
-        Binding::HttpJson => {
-            let request = model::GetTaskRequest {
-                tenant: Text::from(tenant.unwrap_or_default()),
-                id: Text::from(task.as_str()),
-                history_length: Some(0),
-            };
-            http_json::write_request(speaks.generation, Request::Get(request))
-        }
-        Binding::Grpc => Err(Error::Unsupported),
+        Binding::HttpJson => http_json::write_request(speaks.generation, request()),
+        Binding::Grpc => called(speaks.generation, Operation::Get, request()),
     }
 }
 
@@ -139,33 +149,62 @@ pub fn read_tenant(speaks: Dialect, method: &str, path: &str, body: &[u8], limit
         // As it is written. The body is a call, so it can be read.
         Binding::JsonRpc => jsonrpc::read_tenant(body, limits).ok().flatten().map(Box::from),
         Binding::HttpJson => http_json::read_target(method, path, &[speaks.generation]).ok()?.tenant,
-        Binding::Grpc => None,
+        Binding::Grpc => {
+            let message = body.get(PREFIX_BYTES..).unwrap_or_default();
+            grpc::read_tenant(grpc::method(path)?, message).map(Box::from)
+        }
     }
 }
 
-/// A ListTasks call of JSON-RPC 1.0 as an agent of HTTP+JSON is asked it.
-pub fn write_list(body: &[u8]) -> Result<Written, Error> {
+/// A ListTasks call of JSON-RPC 1.0 as an agent of another binding is asked it.
+pub fn write_list(binding: Binding, body: &[u8]) -> Result<Written, Error> {
     let RequestBody { params } = serde_json::from_slice(body)?;
     let request = Request::read(Operation::List, params.map_or("{}", RawValue::get))?;
-    http_json::write_request(Generation::V1_0, request)
+    match binding {
+        Binding::JsonRpc => Ok(posted(body.to_owned())),
+        Binding::HttpJson => http_json::write_request(Generation::V1_0, request),
+        Binding::Grpc => called(Generation::V1_0, Operation::List, request),
+    }
 }
 
-/// What an agent of HTTP+JSON answered to it, as JSON-RPC 1.0 has it. The tasks stay as they are written.
-pub fn written_list(id: &RpcId, told: Told<'_>) -> Result<Bytes, Error> {
+/// What an agent of another binding answered to it, as JSON-RPC 1.0 has it. Tasks in JSON stay as they are written.
+pub fn written_list(binding: Binding, id: &RpcId, told: Told<'_>) -> Result<Bytes, Error> {
     let mut out = Vec::with_capacity(64 + id.0.len() + told.body.len());
     open(&mut out, id);
     match told.failed {
         None => {
             out.extend_from_slice(br#","result":"#);
-            out.extend_from_slice(told.body);
+            match binding {
+                Binding::Grpc => {
+                    out.extend_from_slice(&grpc::to_json(Generation::V1_0, Operation::List, told.body)?);
+                }
+                Binding::JsonRpc | Binding::HttpJson => out.extend_from_slice(told.body),
+            }
         }
-        Some(status) => {
+        Some(failed) => {
             out.extend_from_slice(br#","error":"#);
-            error::write(&http_json::read_fault(status, told.body), &mut out)?;
+            let fault = match failed {
+                Failed::Http(status) => http_json::read_fault(status, told.body),
+                Failed::Grpc(status) => grpc::read_fault(status),
+            };
+            error::write(&fault, &mut out)?;
         }
     }
     out.push(b'}');
     Ok(out.into())
+}
+
+/// A request of gRPC: the method is the path, and the message is framed.
+fn called(generation: Generation, operation: Operation, request: Request<'_>) -> Result<Written, Error> {
+    let path = grpc::path(generation, operation).ok_or(Error::Unsupported)?;
+    let message = grpc::write_request(generation, request)?;
+    let framed = grpc::frame(&message).map_err(|_| Error::Malformed)?;
+    Ok(Written {
+        verb: Verb::Post,
+        path: path.to_owned(),
+        query: None,
+        body: framed.into(),
+    })
 }
 
 /// A request whose body says everything.

@@ -10,6 +10,7 @@ use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
 use super::{Check, DAY, MILLISECOND, policy, push, security, upstream, url};
+use crate::a2a::Binding;
 use crate::a2a::card::is_forbidden_override;
 use crate::a2a::security::Security;
 use crate::a2a::v0_1;
@@ -93,6 +94,16 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         None => raw.limits.body_bytes.0,
     };
     let v0_1 = v0_1(check, key, one, security.as_ref(), &policy);
+    if let (Some(AgentRoute::Path(path)), Some(upstream)) = (&route, &upstream)
+        && upstream.binding == Some(Binding::Grpc)
+        && one.translate == Some(false)
+        && !path.is_empty()
+    {
+        check.problem(
+            &join(key, "translate"),
+            "leaves nobody to serve: nothing can stand before the paths of gRPC; give the agent a `host` or `path: /`",
+        );
+    }
     let push_url = push::base(check, &join(key, "push.url"), one.push.url.as_ref());
     Some(Agent {
         name: name?,

@@ -32,7 +32,10 @@ const NO_CREDENTIAL: [&str; 11] = [
 
 pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<Upstream> {
     let endpoints = endpoints(check, key, raw);
-    // One binding in this release, so that there is nothing to choose.
+    if let (RawBinding::Grpc, RawUpstreamHttp::Http1) = (raw.protocol.binding, raw.http) {
+        let cause = "cannot be `http1`: `protocol.binding` is `grpc`, which needs HTTP/2";
+        check.problem(&join(key, "http"), cause);
+    }
     let balancing = watch::balancing(check, key, raw);
     let retry_budget = watch::percent(check, &join(key, "retry_budget"), raw.retry_budget, 0);
     let encrypts = endpoints
@@ -76,6 +79,7 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
             RawBinding::Auto => None,
             RawBinding::Jsonrpc => Some(Binding::JsonRpc),
             RawBinding::HttpJson => Some(Binding::HttpJson),
+            RawBinding::Grpc => Some(Binding::Grpc),
         },
         endpoints: endpoints?,
         balancing: balancing?,

@@ -86,8 +86,8 @@ pub struct RawUpstream {
     /// fifth: enough for an endpoint that goes, too little to double the load of an agent that is down. Reads that broke off,
     /// which a caller may cause, take at most half of it, those that the gateway makes of all endpoints included.
     pub retry_budget: Percent,
-    /// HTTP version towards the agent. `auto` is HTTP/2 where TLS negotiates it, else HTTP/1.1; `http2` on a plain
-    /// `http` URL means prior knowledge.
+    /// HTTP version towards the agent. `auto` is HTTP/2 where TLS negotiates it or gRPC is spoken, else HTTP/1.1; `http2` on a
+    /// plain `http` URL means prior knowledge.
     pub http: RawUpstreamHttp,
     /// TLS towards `https` endpoints. The system's root certificates by default.
     pub tls: RawUpstreamTls,
@@ -118,7 +118,8 @@ pub struct RawUpstream {
     pub answer_bytes: Size,
     /// Largest event of a stream, as large as a request; all its lines count, with their ends. The first event beyond it ends
     /// the stream, broken; where tasks have owners any does, because what was not read may tell of somebody else's task.
-    /// Elsewhere later ones pass unread. While an event is unfinished, one stream holds at most twice this.
+    /// Elsewhere later ones pass unread, but for messages of gRPC. While an event is unfinished, one stream holds at most twice
+    /// this.
     pub event_bytes: Size,
     /// How the tasks of several endpoints are listed.
     pub list: RawGather,
@@ -201,9 +202,10 @@ pub struct RawProtocol {
     /// The A2A generation. `auto` reads it from the agent's own card; say it for an agent whose card is wrong.
     pub generation: RawGeneration,
     /// The A2A binding that the gateway speaks to the endpoints. `auto` reads it from the agent's own card: JSON-RPC if the card
-    /// offers it, because it carries everything that any caller can say, else HTTP+JSON; JSON-RPC while no card is known. Say
-    /// `http_json` for an agent of both bindings whose endpoints' URLs are those of HTTP+JSON, and either one for an agent whose
-    /// card is wrong.
+    /// offers it, because it carries everything that any caller can say, else HTTP+JSON, else gRPC; JSON-RPC while no card is
+    /// known. Say it for an agent of several bindings whose endpoints' URLs are those of another one, and for an agent whose card
+    /// is wrong. `grpc` needs HTTP/2, so `http` cannot be `http1`; an agent that serves nothing else needs `card.url` to have a
+    /// card.
     pub binding: RawBinding,
 }
 
@@ -234,6 +236,7 @@ pub enum RawBinding {
     Auto,
     Jsonrpc,
     HttpJson,
+    Grpc,
 }
 
 /// One replica of an agent.
@@ -242,8 +245,8 @@ pub enum RawBinding {
 #[schemars(rename = "Endpoint", extend("required" = ["url"]))]
 pub struct RawEndpoint {
     /// The agent's URL in the binding that it is called in (`protocol.binding`): where JSON-RPC is posted to, or what the paths of
-    /// HTTP+JSON (`/message:send`, in 0.3 `/v1/message:send`) are appended to. Its text identifies the endpoint in task records:
-    /// keep it.
+    /// HTTP+JSON (`/message:send`, in 0.3 `/v1/message:send`) are appended to; of gRPC `http://host:port`, or `https://` where the
+    /// server has TLS. Its text identifies the endpoint in task records: keep it.
     pub url: Option<String>,
     /// Gives it no new work; what belongs to its tasks and contexts still goes to it. Can be changed while the gateway runs,
     /// on the admin listener.

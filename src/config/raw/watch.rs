@@ -12,7 +12,8 @@ use super::super::units::{Percent, Time};
 #[schemars(rename = "Health")]
 pub struct RawHealth {
     /// What is fetched with GET: `card`, the agent's card at the endpoint, or a path of its server, e.g. `/healthz`. An
-    /// answer of 2xx is healthy. The card by default, because every A2A server has one.
+    /// answer of 2xx is healthy. The card by default, because every A2A server has one; where gRPC is spoken, whose servers
+    /// answer no GET, its own question for health takes the place of the card.
     pub path: String,
     /// From one check to the next, give or take a quarter, so that gateways do not check together. Ten seconds: three
     /// failures are known within half a minute, and an idle endpoint pays six small requests a minute.

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use crate::http::body::{Bounds, Error, read_whole};
+use crate::http::body::{Bounds, Error, read_whole, read_with_trailers};
 
 enum Step {
     Data(Bytes),
@@ -102,6 +102,14 @@ async fn pieces_come_together_in_their_order_up_to_the_bound() {
     check(vec![data("abcd"), data("efgh")], Ok("abcdefgh")).await;
     check(vec![data("abcdefghi")], Err(())).await;
     check(vec![data("abcd"), data("efgh"), data("i")], Err(())).await;
+}
+
+#[tokio::test]
+async fn what_stands_behind_a_body_is_given_with_it() {
+    for (steps, expected) in [(vec![data("abc"), Step::Trailers], true), (vec![data("abc")], false)] {
+        let (read, trailers) = read_with_trailers(Sender::of(steps), BOUNDS).await.unwrap();
+        assert_eq!((&*read, trailers.is_some()), (&b"abc"[..], expected));
+    }
 }
 
 #[tokio::test]

@@ -453,3 +453,45 @@ fn only_trusted_proxies_speak_for_their_callers() {
     check("10.0.0.1", &[], "10.0.0.1");
     check("::ffff:10.0.0.1", &["1.2.3.4"], "1.2.3.4");
 }
+
+#[test]
+fn a_status_of_grpc_is_taken_out_of_its_fields() {
+    use crate::a2a::grpc::Status;
+    use crate::http::grpc::take_status;
+    let check = |fields: &[(&'static str, &'static str)], expected: Option<(u32, &str, bool)>| {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        map.insert("x-other", HeaderValue::from_static("1"));
+        let read = take_status(&mut map);
+        let read = read
+            .as_ref()
+            .map(|Status { code, message, details }| (*code, &**message, details.is_some()));
+        assert_eq!(read, expected, "{fields:?}");
+        assert_eq!(map.len(), 1, "{fields:?}");
+    };
+    check(&[("grpc-status", "0")], Some((0, "", false)));
+    check(
+        &[
+            ("grpc-status", "5"),
+            ("grpc-message", "no%C3%A9"),
+            ("grpc-encoding", "identity"),
+        ],
+        Some((5, "no\u{e9}", false)),
+    );
+    check(
+        &[("grpc-status", "5"), ("grpc-status-details-bin", "CAU")],
+        Some((5, "", true)),
+    );
+    check(
+        &[("grpc-status", "5"), ("grpc-status-details-bin", "~")],
+        Some((5, "", false)),
+    );
+    check(&[], None);
+    check(&[("grpc-message", "no")], None);
+    check(&[("grpc-status", "")], None);
+    check(&[("grpc-status", "-1")], None);
+    check(&[("grpc-status", "99999999999")], None);
+    check(&[("grpc-status", "0"), ("grpc-status", "5")], None);
+}

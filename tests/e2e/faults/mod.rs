@@ -3,6 +3,7 @@
 mod answers;
 mod connections;
 mod endpoints;
+mod grpc;
 mod streams;
 
 use crate::harness::agent::{Agent, Received, Reply};

@@ -2,7 +2,9 @@
 
 pub mod agent;
 pub mod authority;
+pub mod caller;
 pub mod client;
+pub mod grpc;
 pub mod redis;
 pub mod tasks;
 

@@ -5,6 +5,8 @@ mod balance;
 mod card;
 mod extended_card;
 mod grpc;
+mod grpc_agent_streams;
+mod grpc_agents;
 mod grpc_http_json;
 mod http_json;
 mod http_json_agents;

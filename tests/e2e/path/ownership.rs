@@ -22,7 +22,11 @@ const CARL: &str = "carl-key";
 const DORA: &str = "dora-key";
 
 pub(super) fn yaml(endpoints: &[SocketAddr], more: &str) -> String {
-    let plain = config_of(endpoints, more, "");
+    with_keys(&config_of(endpoints, more, ""))
+}
+
+/// The same configuration with a key for each caller.
+pub(super) fn with_keys(plain: &str) -> String {
     let (before, rest) = plain.split_once("keys: [").expect("the keys");
     let (_, after) = rest.split_once("] }").expect("their end");
     format!("{before}keys: {} }}{after}", KEYS)

@@ -2,6 +2,7 @@
 
 mod generated;
 mod golden;
+mod interfaces;
 mod v0_1;
 
 use serde_json::{Value, json};
@@ -248,70 +249,6 @@ fn a_card_with_two_members_of_one_name_is_refused() {
     check(r#"{"security":[],"skills":[{"id":"a","id":"b"}],"security":[]}"#);
     check(r#"{"skills":[{"id":"a","id":"b"}]}"#);
     assert!(read(br#"{"skills":[{"id":"a"},{"id":"a"}]}"#).is_ok());
-}
-
-#[test]
-fn interfaces_are_read_from_both_forms() {
-    fn check(card: Value, expected: &[(Generation, &str, Option<&str>)]) {
-        let read = origin(&card);
-        let found: Vec<_> = read
-            .interfaces
-            .iter()
-            .map(|interface| {
-                (
-                    interface.generation,
-                    interface.url.as_str(),
-                    interface.tenant.as_deref(),
-                )
-            })
-            .collect();
-        assert_eq!(found, expected, "{card}");
-    }
-    use Generation::{V0_3, V1_0};
-
-    check(json!({}), &[]);
-    check(json!({"url": "u"}), &[(V0_3, "u", None)]);
-    check(json!({"url": "u", "protocolVersion": "0.3.0"}), &[(V0_3, "u", None)]);
-    check(json!({"url": "u", "protocolVersion": "0.2.6"}), &[(V0_3, "u", None)]);
-    check(json!({"url": "u", "protocolVersion": "1.0"}), &[(V1_0, "u", None)]);
-    check(json!({"url": "u", "protocolVersion": "0.1.0"}), &[]);
-    check(json!({"url": "u", "protocolVersion": "2.0"}), &[]);
-    check(json!({"url": "u", "authentication": {"schemes": ["Bearer"]}}), &[]);
-    check(json!({"url": 7}), &[]);
-    check(json!({"url": ""}), &[]);
-    check(json!({"url": "u", "preferredTransport": "GRPC"}), &[]);
-    check(
-        json!({"url": "u", "preferredTransport": "GRPC", "additionalInterfaces": [
-            7, {"url": "g", "transport": "GRPC"}, {"url": "j", "transport": "JSONRPC"}, {"url": "n"}]}),
-        &[(V0_3, "j", None)],
-    );
-    check(
-        json!({"url": "u", "additionalInterfaces": [{"url": "u", "transport": "JSONRPC"}]}),
-        &[(V0_3, "u", None)],
-    );
-    check(
-        json!({"supportedInterfaces": [
-            {"url": "a", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
-            {"url": "b", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "quay-7"},
-            {"url": "c", "protocolBinding": "JSONRPC", "protocolVersion": "0.3", "tenant": ""},
-            {"url": "d", "protocolBinding": "JSONRPC", "protocolVersion": "1.1"},
-            {"url": "e", "protocolBinding": "JSONRPC"},
-            {"protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-            "junk"]}),
-        &[(V1_0, "b", Some("quay-7")), (V0_3, "c", None), (V1_0, "e", None)],
-    );
-    // Old drafts of 1.0 kept `url`; without a version it says nothing of 0.3.
-    check(
-        json!({"url": "u", "supportedInterfaces": [
-            {"url": "a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}),
-        &[(V1_0, "a", None)],
-    );
-    // ProtoJSON readers take these for the lowerCamelCase names.
-    check(
-        json!({"supported_interfaces": [
-            {"url": "a", "protocol_binding": "JSONRPC", "protocol_version": "1.0"}]}),
-        &[(V1_0, "a", None)],
-    );
 }
 
 #[test]

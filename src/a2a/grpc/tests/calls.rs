@@ -435,3 +435,53 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn tenants_are_read_where_a_request_has_them() {
+    for &operation in &Operation::ALL {
+        for generation in Generation::SPOKEN {
+            let Some(method) = path(generation, operation).and_then(super::method) else {
+                continue;
+            };
+            let place = if operation == Operation::PushList { 4 } else { 1 };
+            let expected = (generation == V1_0).then_some("north");
+            let request = [text(place, "south"), text(place, "north")].concat();
+            assert_eq!(read_tenant(method, &request), expected, "{method:?}");
+            assert_eq!(read_tenant(method, &text(place, "")), None, "{method:?}");
+            assert_eq!(read_tenant(method, &[0xff]), None, "{method:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_a_time_is_written_as_it_is_read() {
+    use core::time::Duration;
+    let check = |left: Duration, expected: &str| {
+        assert_eq!(write_timeout(left), expected);
+        assert!(read_timeout(expected).is_some());
+    };
+    check(Duration::ZERO, "1m");
+    check(Duration::from_micros(1), "1m");
+    check(Duration::from_millis(1500), "1500m");
+    check(Duration::from_millis(99_999_999), "99999999m");
+    check(Duration::from_millis(100_000_000), "100000S");
+    check(Duration::MAX, "99999999S");
+}
+
+#[test]
+fn a_server_works_unless_it_says_otherwise() {
+    let check = |code: u32, message: &[u8], expected: bool| {
+        let status = Status {
+            code,
+            ..Status::default()
+        };
+        assert_eq!(is_serving(message, &status), expected, "{code} {message:?}");
+    };
+    check(0, &number(1, 1), true);
+    check(0, &number(1, 2), false);
+    check(0, b"", false);
+    check(0, &[0xff], false);
+    check(12, b"", true);
+    check(5, b"", true);
+    check(14, b"", false);
+}

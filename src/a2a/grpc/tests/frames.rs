@@ -104,6 +104,21 @@ fn compressed_messages_are_refused() {
     );
 }
 
+#[test]
+fn a_call_is_one_message() {
+    let check = |body: &[u8], expected: Result<&[u8], FrameError>| {
+        let read = only_message(Bytes::copy_from_slice(body), 3);
+        assert_eq!(read.as_deref(), expected.as_deref(), "{body:?}");
+    };
+    check(&framed(&[b"one"]), Ok(b"one"));
+    check(&framed(&[b""]), Ok(b""));
+    check(b"", Err(FrameError::NotOne));
+    check(&framed(&[b"one"])[..7], Err(FrameError::NotOne));
+    check(&framed(&[b"one", b"two"]), Err(FrameError::NotOne));
+    check(&framed(&[b"four"]), Err(FrameError::TooLarge));
+    check(&[1, 0, 0, 0, 0], Err(FrameError::Compressed));
+}
+
 proptest! {
     #[test]
     fn any_stream_reads_the_same_in_any_pieces(

@@ -1,5 +1,6 @@
 //! Calls, answers, events and errors between 0.3 and 1.0, member by member.
 
+mod bindings;
 pub(in crate::a2a) mod generated;
 mod named;
 mod push;
@@ -671,73 +672,4 @@ fn an_answer_about_other_ids_than_were_judged_is_none() {
     check(&[revealed("t2", "c1")], false);
     check(&[revealed("t1", "c2")], false);
     check(&[], false);
-}
-
-#[test]
-fn an_agent_of_http_json_is_asked_by_its_paths_and_told_from_its_bodies() {
-    let over = |caller, generation| Pair {
-        caller: rpc(caller),
-        agent: Dialect {
-            generation,
-            binding: Binding::HttpJson,
-        },
-        tenant: (generation == V1_0).then(|| Arc::from("north")),
-        named: None,
-    };
-    let get = json!({"jsonrpc": "2.0", "id": "r-1", "method": "tasks/get", "params": {"id": "t1"}}).to_string();
-    let asked = |pair: Pair| {
-        let written = pair.request(&call(V0_3, Operation::Get), written(get.as_bytes()), None);
-        written.unwrap().path
-    };
-    assert_eq!(asked(over(V0_3, V0_3)), "/v1/tasks/t1");
-    assert_eq!(asked(over(V0_3, V1_0)), "/north/tasks/t1");
-    let id = RpcId(Bytes::from_static(b"\"r-1\""));
-    let pair = over(V0_3, V1_0);
-    let told = |told| -> Value {
-        let judged = [Revealed {
-            task: Some(TaskId::new("t1")),
-            context: Some(ContextId::new("c1")),
-            state: None,
-        }];
-        let answer = pair.answer(Operation::Get, &id, told, &judged, None).unwrap();
-        serde_json::from_slice(&answer.body).unwrap()
-    };
-    let task = task_1_0().to_string();
-    assert_eq!(told(Told::whole(200, task.as_bytes()))["result"], task_0_3());
-    let error = told(Told::whole(404, br#"{"message":"Task not found"}"#));
-    assert_eq!(error["error"], json!({"code": -32001, "message": "Task not found"}));
-    // Pages are joined without an envelope, as they came.
-    let call = Call {
-        task: Some(TaskId::new("t1")),
-        ..call(V0_3, Operation::PushList)
-    };
-    let page = json!({"configs": [{"taskId": "t1", "id": "p"}], "nextPageToken": "n"}).to_string();
-    let next = pair.next_page(&call, page.as_bytes()).unwrap().unwrap();
-    assert_eq!(
-        (next.path.as_str(), next.query.as_deref()),
-        ("/north/tasks/t1/pushNotificationConfigs", Some("pageToken=n"))
-    );
-    let joined = pair.join_pages(&call, &[page.clone().into(), page.into()]).unwrap();
-    let joined: Value = serde_json::from_slice(&joined).unwrap();
-    assert_eq!(joined["configs"].as_array().map(Vec::len), Some(2));
-}
-
-#[test]
-fn lists_are_asked_and_told_in_both_bindings() {
-    let body = br#"{"jsonrpc":"2.0","id":7,"method":"ListTasks","params":{"contextId":"c","pageSize":3,"draft":1}}"#;
-    let written = write_list(body).unwrap();
-    assert_eq!(
-        (written.path.as_str(), written.query.as_deref()),
-        ("/tasks", Some("contextId=c&pageSize=3"))
-    );
-    assert_eq!(write_list(br#"{"params":{"pageSize":"x"}}"#), Err(Error::Malformed));
-    let id = RpcId(Bytes::from_static(b"7"));
-    let told = |told| String::from_utf8(written_list(&id, told).unwrap().to_vec()).unwrap();
-    let page = told(Told::whole(200, br#"{"tasks": [ {"x":1.0} ]}"#));
-    assert_eq!(page, r#"{"jsonrpc":"2.0","id":7,"result":{"tasks": [ {"x":1.0} ]}}"#);
-    let error = told(Told::whole(400, br#"{"error":{"code":400,"message":"no"}}"#));
-    assert_eq!(
-        error,
-        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no"}}"#
-    );
 }
