@@ -2,4 +2,5 @@
 
 mod replay;
 mod replay_0_1;
+mod replay_grpc;
 mod replay_http_json;

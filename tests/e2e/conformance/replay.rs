@@ -106,8 +106,11 @@ pub(super) fn recorded(generation: &str, folders: &[&str]) -> Vec<Exchange> {
 
 impl Exchange {
     pub(super) fn file(&self, side: &str) -> Option<Vec<u8>> {
-        let file = self.meta[side]["body_file"].as_str()?;
-        Some(std::fs::read(self.folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}")))
+        self.meta[side]["body_file"].as_str().map(|file| self.read(file))
+    }
+
+    pub(super) fn read(&self, file: &str) -> Vec<u8> {
+        std::fs::read(self.folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
     }
 
     pub(super) fn headers(&self, side: &str) -> Vec<(String, String)> {
