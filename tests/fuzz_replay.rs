@@ -70,6 +70,19 @@ fn answers() {
 }
 
 #[test]
+fn envelopes() {
+    for input in seeds("envelope") {
+        checks::envelope(&input);
+        cuts(&input).for_each(checks::envelope);
+    }
+    for input in files(tests().join("corpus/envelope-001"), ".json") {
+        checks::envelope(&input);
+        cuts(&input).for_each(checks::envelope);
+    }
+    recordings(".res.json").iter().for_each(|input| checks::envelope(input));
+}
+
+#[test]
 fn rest() {
     for input in seeds("rest") {
         checks::rest(&input);

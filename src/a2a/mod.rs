@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod card;
+pub mod envelope;
 pub mod grpc;
 pub mod http_json;
 pub mod json;

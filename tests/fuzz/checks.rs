@@ -11,7 +11,7 @@ use a2a_gateway::a2a::jsonrpc::{
     read_request_or_0_1, write_error,
 };
 use a2a_gateway::a2a::sse::{Content, Name, Scanner};
-use a2a_gateway::a2a::{Call, Generation, Operation, RpcId, http_json, v0_1};
+use a2a_gateway::a2a::{Call, Generation, Operation, RpcId, envelope, http_json, v0_1};
 use a2a_gateway::upstream::http1::Connection;
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -89,6 +89,46 @@ fn agrees(call: &Call, tree: &Json) {
     };
     assert_eq!(call.task.as_ref().map(|id| id.as_str().to_owned()), task);
     assert_eq!(call.context.as_ref().map(|id| id.as_str().to_owned()), context);
+}
+
+pub fn envelope(body: &[u8]) {
+    fn text<'a>(tree: &'a Json, at: &str) -> Option<&'a str> {
+        tree.pointer(at)?.as_str()
+    }
+    let tree = serde_json::from_slice::<Json>(body);
+    let about = match envelope::read(body, Limits::default()) {
+        Ok(message) => {
+            assert!(is_json(&tree), "{message:?} but {tree:?}");
+            if let Ok(tree) = &tree {
+                assert_eq!(text(tree, "/message_id"), Some(&*message.id));
+                assert_eq!(text(tree, "/session_id"), message.session.as_deref());
+                assert_eq!(text(tree, "/sender/agent_id"), Some(&*message.sender.agent_id));
+                assert_eq!(text(tree, "/recipient/agent_id"), Some(&*message.recipient.agent_id));
+                let told = text(tree, "/message_type").expect("a type");
+                assert!(told == message.kind.as_str() || (told.starts_with("x-") && message.kind.as_str() == "x"));
+            }
+            if let Ok((send, _)) = envelope::write_send(&message, None, Limits::default()) {
+                let call = read_request(&Bytes::from(send), Limits::default()).expect("a send");
+                assert_eq!((call.operation, call.task, call.context), (Operation::Send, None, None));
+            }
+            message.about()
+        }
+        Err(error) => {
+            if let envelope::ErrorKind::Json(kind) = error.kind {
+                assert!(tree.is_err() || kind.is_well_formed(), "{kind:?} but {tree:?}");
+            }
+            error.about
+        }
+    };
+    let reply = envelope::Reply {
+        id: "r",
+        timestamp: "t",
+        about: &about,
+    };
+    let answer = envelope::write_error(reply, false, "c", "text", false);
+    let answer: Json = serde_json::from_slice(&answer).expect("an answer is JSON");
+    assert_eq!(text(&answer, "/content/in_response_to"), about.message.as_deref());
+    let _sent = envelope::read_sent(body, None);
 }
 
 pub fn answer(body: &[u8]) {
