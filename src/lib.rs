@@ -41,6 +41,8 @@ pub mod card;
 //
 pub mod push;
 //
+pub mod envelope;
+//
 pub mod respond;
 //
 pub mod owners;

@@ -107,9 +107,9 @@ impl Admin {
     fn ready(&self) -> Response<Full<Bytes>> {
         let pipeline = self.current.load();
         let agents = &pipeline.agents;
-        let asked = agents
-            .iter()
-            .all(|agent| !matches!(*agent.card.state(), CardState::NotFetched { last_error: None }));
+        let asked = agents.iter().all(|agent| {
+            agent.speaks_envelope || !matches!(*agent.card.state(), CardState::NotFetched { last_error: None })
+        });
         let waiting = pipeline.verifiers.waiting_for();
         let draining = self.drain.is_draining();
         let ready = asked && waiting.is_empty() && !draining && agents.iter().any(|agent| agent.is_ready());
@@ -172,6 +172,7 @@ impl Admin {
 
 fn agent_state(agent: &Agent) -> Value {
     match &*agent.card.state() {
+        _ if agent.speaks_envelope => json!({ "ready": agent.is_ready() }),
         CardState::Ready { last_error, card } => json!({
             "ready": agent.is_ready(),
             "card": card.place,

@@ -133,6 +133,15 @@ pub fn build(
         (Some(security), Some(verifiers)) => match verifiers.resolve(security) {
             // How paths are called is known with the generation alone.
             Ok(_) if binding != Binding::JsonRpc && config.upstream.generation.is_none() => None,
+            // Nothing of A2A.
+            Ok(requirement) if config.speaks_envelope() => Some(Arc::new(Enforced {
+                ownership: Ownership::new(&config.policy, requirement.is_open()),
+                requirement,
+                bindings: Vec::new(),
+                served: Vec::new(),
+                spoken: Vec::new(),
+                extended_is_fetched: false,
+            })),
             Ok(requirement) => {
                 let spoken: Vec<_> = (config.upstream.generation.into_iter())
                     .map(|generation| Spoken {
@@ -221,6 +230,7 @@ pub fn build(
             },
             list_partial: config.upstream.list_partial,
             relay: relayed.map_or(relay, |before| before.agent.relay.clone()),
+            speaks_envelope: config.speaks_envelope(),
             forward_credentials: config.forward_credentials,
             body_bytes: config.body_bytes,
             event_bytes: config.upstream.event_bytes,
@@ -270,7 +280,10 @@ fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, rea
         } = &config.card;
         (url, refresh, max_bytes) == (&other.url, &other.refresh, &other.max_bytes)
     };
-    if let Some(before) = before.filter(|before| reached && asked_like(&before.section.card)) {
+    let has_one = |config: &config::Agent| !config.speaks_envelope();
+    let kept = before
+        .filter(|before| reached && has_one(config) == has_one(&before.section) && asked_like(&before.section.card));
+    if let Some(before) = kept {
         return CardJob::Kept(before.course.clone(), before.card_jobs.clone());
     }
     let places = card::places(&config.upstream.endpoints, config.card.url.as_deref());
@@ -364,10 +377,12 @@ impl Built {
                 });
                 let (scope, jobs) = drain.scope();
                 let (keeper, at_once) = (course.clone(), course.at_once.clone());
-                scope.service(async move {
-                    let keeper = move || keeper.target.load_full();
-                    card::refresh_loop(*source, places, refresh, at_once, keeper).await;
-                });
+                if !agent.speaks_envelope {
+                    scope.service(async move {
+                        let keeper = move || keeper.target.load_full();
+                        card::refresh_loop(*source, places, refresh, at_once, keeper).await;
+                    });
+                }
                 (course, Arc::new(jobs))
             }
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::agents;
 use super::site::Site;
-use crate::authenticate::{Renewed, Verifiers};
+use crate::authenticate::{Renewed, Requirement, Verifiers};
 use crate::clock::Clock;
 use crate::config::{Config, Problem, Store};
 use crate::drain::Drain;
@@ -35,6 +35,8 @@ pub struct Next {
     pub agents: Vec<agents::Built>,
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
+    /// What senders of envelopes must show, where there are any.
+    pub envelope: Option<Requirement>,
     /// Nothing that was read is different.
     pub same: bool,
 }
@@ -91,6 +93,12 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             }
         },
     };
+    let resolved = verifiers.as_ref().zip(config.envelope.as_ref());
+    let resolved = resolved.map(|(verifiers, envelope)| verifiers.verifiers().resolve(&envelope.security));
+    let envelope = resolved.transpose().unwrap_or_else(|unknown| {
+        problems.push(Problem::new("envelope.security", unknown.to_string()));
+        None
+    });
     let mut built = Vec::new();
     for (index, agent) in config.agents.iter().enumerate() {
         let parts = agents::Parts {
@@ -124,6 +132,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             agents: built,
             tokens,
             push,
+            envelope,
             same,
         }),
         (Some(_) | None, _) => Err(problems),

@@ -168,12 +168,15 @@ pub(super) fn is_rooted(route: &AgentRoute) -> bool {
     match route {
         AgentRoute::Host(_) => true,
         AgentRoute::Path(base) => base.is_empty(),
+        AgentRoute::Envelope => false,
     }
 }
 
 /// Where callers find the agent, as its card says.
 pub(super) fn public_url(base: &str, route: &AgentRoute) -> String {
     match route {
+        // It has no address of its own.
+        AgentRoute::Envelope => base.to_owned(),
         AgentRoute::Path(path) if path.is_empty() => format!("{base}/"),
         AgentRoute::Path(path) => format!("{base}{path}"),
         AgentRoute::Host(host) => {

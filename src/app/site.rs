@@ -17,6 +17,7 @@ use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::authenticate::Verifiers;
 use crate::config::{self, Config, Problem};
+use crate::envelope::{Desk, Limiters, Memory};
 use crate::gather::token::Tokens;
 use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
@@ -35,6 +36,7 @@ const BETWEEN_TRANSFERS: Duration = Duration::from_millis(100);
 pub struct Common {
     pub ground: Ground,
     pub affinity: Arc<Affinity>,
+    pub memory: Arc<Memory>,
     pub connections: Arc<Connections>,
     pub current: Arc<Current>,
     pub config: Arc<ArcSwap<Config>>,
@@ -50,6 +52,7 @@ pub struct Site {
     pub verifiers: Arc<Verifiers>,
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
+    envelope: Option<Arc<Desk>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
 }
@@ -82,6 +85,7 @@ impl Common {
         let tokens = next.tokens.clone();
         let nothing = pipeline(config, &ground, &affinity, None, Vec::new(), Arc::default(), tokens);
         Self {
+            memory: Arc::new(Memory::new(&ground.metrics)),
             ground,
             affinity,
             connections: Connections::new(&config.limits),
@@ -121,6 +125,12 @@ impl Common {
             access.start(drain);
         }
         let (tokens, push) = (next.tokens, next.push);
+        let envelope = next.envelope.zip(config.envelope.as_ref());
+        let envelope = envelope.map(|(requirement, section)| {
+            let limiters = self.limiters(&config, section, before);
+            let memory = self.memory.clone();
+            Arc::new(Desk::build(&config, section, requirement, limiters, memory))
+        });
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.start(drain);
         let agents = next.agents.into_iter().map(|agent| agent.start(drain, &verifiers));
@@ -159,7 +169,10 @@ impl Common {
             verifiers.clone(),
             tokens.clone(),
         );
-        self.current.replace(next);
+        self.current.replace(Pipeline {
+            envelope: envelope.clone(),
+            ..next
+        });
         for (door, socket) in opened {
             door.open(socket);
         }
@@ -173,6 +186,7 @@ impl Common {
             verifiers,
             tokens,
             push,
+            envelope,
             listeners,
             agents,
         };
@@ -181,6 +195,24 @@ impl Common {
         }
         self.note_expiry(&site);
         site
+    }
+
+    /// Those of the configuration in force, with what is spent of them, where they would be the same.
+    fn limiters(&self, config: &Config, section: &config::Envelope, before: Option<&Site>) -> Arc<Limiters> {
+        let same = before.and_then(|before| {
+            let known = before.config.envelope.as_ref()?;
+            let same = known.rate_limits == section.rate_limits
+                && known.authentication_rate == section.authentication_rate
+                && before.config.limits.rate_limit_keys == config.limits.rate_limit_keys;
+            before.envelope.as_ref().filter(|_| same)
+        });
+        match same {
+            Some(desk) => desk.limiters.clone(),
+            None => {
+                let keys = config.limits.rate_limit_keys;
+                Arc::new(Limiters::start(section, keys, &self.ground.drain))
+            }
+        }
     }
 
     /// Ends open streams whose task is somebody else's from now on: at once after a first transfer, together after those that
@@ -278,6 +310,7 @@ fn pipeline(
             target_bytes: config.limits.target_bytes,
         },
         tokens,
+        envelope: None,
         json: json::Limits {
             depth: config.limits.json_depth,
             digits: config.limits.number_digits,

@@ -276,6 +276,7 @@ impl Verifier {
             audience: claims.matched(&self.audience),
             scopes: scopes.clone(),
             attributes: attributes.clone(),
+            expires,
         };
         Ok(Verified {
             proof: Proof::new(&self.scheme, "jwt", &name, scopes, &attributes, credential),

@@ -11,6 +11,7 @@ mod basic;
 mod certificate;
 mod claims;
 mod error;
+mod head;
 mod jwks;
 mod jwt;
 pub mod pattern;
@@ -78,6 +79,8 @@ enum Credential {
         audience: Vec<String>,
         scopes: Vec<String>,
         attributes: Vec<Attribute>,
+        /// In seconds since 1970.
+        expires: u64,
     },
     /// Whether its issuer is still believed, the listener knows.
     Certificate(Arc<PeerCertificate>),
@@ -114,6 +117,15 @@ impl Principal {
 
     pub fn is_anonymous(&self) -> bool {
         self.schemes.is_empty()
+    }
+
+    /// When the first of its credentials expires that does, in seconds since 1970.
+    pub fn expires(&self) -> Option<u64> {
+        let expires = self.evidence.iter().filter_map(|evidence| match &evidence.credential {
+            Credential::Token { expires, .. } => Some(*expires),
+            Credential::Key { .. } | Credential::User { .. } | Credential::Certificate(_) => None,
+        });
+        expires.min()
     }
 
     /// The attribute of this name, as `name=value`; `None` also where it has several values.

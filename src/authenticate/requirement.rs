@@ -11,8 +11,10 @@ use std::sync::Arc;
 use http::{HeaderValue, request};
 
 use super::error::Challenges;
+use super::head;
 use super::verifiers::{Verifier, Verifiers};
 use super::{CredentialPlaces, Error, Invalid, Principal, Proof, Shown};
+use crate::a2a::envelope::Credential;
 use crate::a2a::security::Security;
 use crate::tls::Peer;
 
@@ -114,6 +116,13 @@ impl Requirement {
             Some(proofs) => Some(join(&proofs)),
             None => self.0.refuse(&again).ok(),
         }
+    }
+
+    /// The head of a request that shows this credential at its place, for callers who write it into a message: the same
+    /// verifiers read it. `None`: no head can hold it.
+    pub fn head(&self, credential: &Credential<'_>) -> Option<request::Parts> {
+        let places = self.0.verifiers.iter().filter_map(|verifier| verifier.key_place());
+        head::showing(credential, places)
     }
 
     /// Whether it would be resolved to the same: each of its verifiers stands in the others, too.

@@ -293,6 +293,7 @@ impl Verifier {
                     audience,
                     scopes,
                     attributes,
+                    expires: _,
                 },
             ) => {
                 let expected = verifier.expects(id, audience);
@@ -323,6 +324,14 @@ impl Verifier {
                 add(&mut places.headers, &header::AUTHORIZATION);
             }
             Kind::Certificate(_) => {}
+        }
+    }
+
+    /// Where it reads an API key.
+    pub(super) fn key_place(&self) -> Option<&Place> {
+        match &self.kind {
+            Kind::ApiKey(verifier) => Some(verifier.place()),
+            Kind::Bearer(_) | Kind::Basic(_) | Kind::Certificate(_) => None,
         }
     }
 

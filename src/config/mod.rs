@@ -6,6 +6,7 @@
 //! keeps for them what of a configuration with mistakes names files.
 
 mod check;
+mod envelope;
 mod environment;
 mod expand;
 pub mod files;
@@ -30,6 +31,7 @@ mod tests;
 use std::fmt;
 
 pub use check::{Invalid, Sound};
+pub use envelope::{AgentEnvelope, Envelope, EnvelopeSender};
 pub use environment::Environment;
 pub use load::{examine, load, parse};
 pub use model::*;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::{Places, Secret};
+use super::{AgentEnvelope, Envelope, Places, Secret};
 use crate::a2a::security::{SchemeName, Security};
 use crate::a2a::{Binding, Generation, Operation, v0_1};
 
@@ -23,6 +23,8 @@ pub struct Config {
     pub state: State,
     pub page_tokens: PageTokens,
     pub push: Push,
+    /// `None`: off.
+    pub envelope: Option<Envelope>,
     pub limits: Limits,
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub agents: Vec<Agent>,
@@ -350,6 +352,8 @@ pub struct Agent {
     /// Where the agent reaches the gateway's address of itself, without a trailing slash; `None`: what its route makes of
     /// `push.url` or `public_url`.
     pub push_url: Option<String>,
+    /// `None`: no message reaches it.
+    pub envelope: Option<AgentEnvelope>,
     /// Largest request body for this agent; defaults to `limits.body_bytes`.
     pub body_bytes: usize,
 }
@@ -404,6 +408,8 @@ pub enum AgentRoute {
     Path(String),
     /// A host name in lower case, without a port.
     Host(String),
+    /// By messages of the envelope protocol alone.
+    Envelope,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::Envelope;
 use super::model::*;
 use super::units::{Percent, Rate, Size, Time, Wait};
 use crate::a2a::security::Security;
@@ -36,6 +37,7 @@ pub fn redacted(config: &Config) -> Value {
             "lifetime": time(config.page_tokens.lifetime),
         },
         "push": push(&config.push),
+        "envelope": config.envelope.as_ref().map(envelope),
         "limits": limits(&config.limits),
         "security_schemes": schemes,
         "agents": config.agents.iter().map(agent).collect::<Vec<_>>(),
@@ -276,14 +278,48 @@ fn jwt(shown: &mut Value, jwt: &Jwt) {
     add(shown, "principal_claim", jwt.principal_claim.clone());
 }
 
+fn envelope(envelope: &Envelope) -> Value {
+    let caller = |caller: &CallerPattern| match caller {
+        CallerPattern::Id(pattern) | CallerPattern::Attribute(pattern) => pattern.clone(),
+    };
+    let (count, period) = envelope.authentication_rate;
+    json!({
+        "path": envelope.path,
+        "security": security(&envelope.security),
+        "senders": envelope.senders.iter().map(|sender| json!({
+            "agent_id": sender.agent_id,
+            "callers": sender.callers.iter().map(caller).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "session_timeout": time(envelope.session_timeout),
+        "max_sessions": envelope.max_sessions,
+        "duplicate_window": time(envelope.duplicate_window),
+        "max_messages": envelope.max_messages,
+        "authentication": {
+            "lifetime": time(envelope.authentication_lifetime),
+            "most": envelope.max_authentications,
+            "body_bytes": size(envelope.authentication_bytes),
+            "rate": Rate { count, period }.to_string(),
+        },
+    })
+}
+
 fn agent(agent: &Agent) -> Value {
     let mut shown = json!({ "name": agent.name });
     match &agent.route {
         AgentRoute::Path(path) if path.is_empty() => add(&mut shown, "path", "/"),
         AgentRoute::Path(path) => add(&mut shown, "path", path.clone()),
         AgentRoute::Host(host) => add(&mut shown, "host", host.clone()),
+        AgentRoute::Envelope => {}
     }
     add(&mut shown, "upstream", upstream(&agent.upstream));
+    if let Some(envelope) = &agent.envelope {
+        add(&mut shown, "envelope", json!({ "agent_id": envelope.agent_id }));
+    }
+    if agent.speaks_envelope()
+        && let Some(binding) = shown.pointer_mut("/upstream/protocol/binding")
+    {
+        *binding = "envelope".into();
+    }
     add(&mut shown, "card", card(&agent.card));
     add(&mut shown, "security", agent.security.as_ref().map(security));
     let rules: Vec<Value> = agent.rate_limits.iter().map(rate_limit).collect();

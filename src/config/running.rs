@@ -23,6 +23,7 @@ impl Config {
             state,
             page_tokens,
             push,
+            envelope,
             limits,
             security_schemes,
             agents,
@@ -37,6 +38,7 @@ impl Config {
             && *state == other.state
             && *page_tokens == other.page_tokens
             && *push == other.push
+            && *envelope == other.envelope
             && *limits == other.limits
             && *security_schemes == other.security_schemes
             && *agents == other.agents

@@ -40,6 +40,9 @@ pub const OWNER_CONFLICTS: &str = "a2a_gateway_owner_conflicts_total";
 pub const LISTS: &str = "a2a_gateway_lists_total";
 pub const PROBES: &str = "a2a_gateway_probes_total";
 pub const PUSHES: &str = "a2a_gateway_push_deliveries_total";
+pub const ENVELOPE_MESSAGES: &str = "a2a_gateway_envelope_messages_total";
+pub const ENVELOPE_ENTRIES: &str = "a2a_gateway_envelope_entries";
+pub const ENVELOPE_EVICTIONS: &str = "a2a_gateway_envelope_evictions_total";
 pub const TASKS: &str = "a2a_gateway_tasks";
 pub const CONTEXTS: &str = "a2a_gateway_contexts";
 pub const ALIASES: &str = "a2a_gateway_task_aliases";
@@ -143,6 +146,18 @@ pub const HELP: &[(&str, &str)] = &[
         PUSHES,
         "Notifications for webhooks of callers of another generation than their agent's, by what became of them.",
     ),
+    (
+        ENVELOPE_MESSAGES,
+        "Messages of the envelope protocol from senders who are known, by type.",
+    ),
+    (
+        ENVELOPE_ENTRIES,
+        "What is remembered for the envelope protocol: sessions, ids of messages, tokens of those who authenticated in one.",
+    ),
+    (
+        ENVELOPE_EVICTIONS,
+        "What went for something newer before its time, of what is remembered for the envelope protocol.",
+    ),
     (TASKS, "Task records held."),
     (CONTEXTS, "Context records held."),
     (ALIASES, "Names held that callers of A2A 0.1 gave their tasks."),
@@ -215,6 +230,7 @@ pub struct Metrics {
     lists: IntCounterVec,
     probes: IntCounterVec,
     pushes: IntCounterVec,
+    envelope: EnvelopeMetrics,
     pub tasks: IntGauge,
     pub contexts: IntGauge,
     pub aliases: IntGauge,
@@ -230,6 +246,30 @@ pub struct Metrics {
     pub store_unwritten: IntGauge,
     pub store_dropped: IntGauge,
     pub access_lines_dropped: IntCounter,
+}
+
+/// The envelope protocol has no agent before it has a message.
+#[derive(Clone)]
+pub struct EnvelopeMetrics {
+    messages: IntCounterVec,
+    entries: IntGaugeVec,
+    evictions: IntCounterVec,
+}
+
+impl EnvelopeMetrics {
+    /// `kind` is one of a closed set.
+    pub fn message(&self, kind: &str) {
+        self.messages.with_label_values(&[kind]).inc();
+    }
+
+    /// What a table holds, and what went before its time.
+    pub fn table(&self, name: &str) -> (IntGauge, IntCounter) {
+        let label = &[name];
+        (
+            self.entries.with_label_values(label),
+            self.evictions.with_label_values(label),
+        )
+    }
 }
 
 impl Metrics {
@@ -278,6 +318,11 @@ impl Metrics {
             lists: make.counters(LISTS, &["agent", "result"])?,
             probes: make.counters(PROBES, &["agent", "result"])?,
             pushes: make.counters(PUSHES, &["agent", "result"])?,
+            envelope: EnvelopeMetrics {
+                messages: make.counters(ENVELOPE_MESSAGES, &["type"])?,
+                entries: make.gauges(ENVELOPE_ENTRIES, &["table"])?,
+                evictions: make.counters(ENVELOPE_EVICTIONS, &["table"])?,
+            },
             tasks: make.gauge(TASKS)?,
             contexts: make.gauge(CONTEXTS)?,
             aliases: make.gauge(ALIASES)?,
@@ -295,6 +340,10 @@ impl Metrics {
             access_lines_dropped: make.counters(ACCESS_LINES_DROPPED, &[])?.with_label_values::<&str>(&[]),
             registry,
         })
+    }
+
+    pub fn envelope(&self) -> EnvelopeMetrics {
+        self.envelope.clone()
     }
 
     pub fn agent(&self, name: &str) -> Arc<AgentMetrics> {

@@ -10,6 +10,6 @@ pub mod record;
 #[cfg(test)]
 mod tests;
 
-pub use metrics::{AgentMetrics, Metrics};
+pub use metrics::{AgentMetrics, EnvelopeMetrics, Metrics};
 pub use outcome::{Fault, Gathering, Outcome, Probed, Reason};
 pub use record::Record;

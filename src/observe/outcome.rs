@@ -96,6 +96,12 @@ reasons! {
     PushEarly = "push_early", Upstream;
     /// The caller's webhook did not take a notification.
     PushFailed = "push_failed", Upstream;
+    /// A message of the envelope protocol comes from somebody else than its `sender`.
+    SenderForeign = "sender_foreign", Downstream;
+    /// A message names a session that is not there, as far as is known, or is somebody else's.
+    SessionUnknown = "session_unknown", Downstream;
+    /// The same caller has sent a message of this id.
+    MessageDuplicate = "message_duplicate", Downstream;
     /// The extended card was asked for by somebody who did not authenticate, or the agent has none.
     ExtendedCardNotConfigured = "extended_card_not_configured", Downstream;
     /// No card yet, or the agent is out of service.
@@ -127,7 +133,7 @@ pub enum Outcome {
     Ok,
     /// The agent answered with an A2A error, passed on whole.
     AgentError,
-    /// A card or a 304, from the gateway's own store.
+    /// A card or a 304, from the gateway's own store, or a message that the gateway answers for an agent.
     Served,
     /// A caller's webhook took a notification.
     Delivered,

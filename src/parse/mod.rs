@@ -7,7 +7,6 @@ mod tests;
 
 use bytes::Bytes;
 use http::{Method, header, request};
-use hyper::body::Incoming;
 
 use crate::a2a::{Addressed, Call, RpcId, grpc, http_json, json, jsonrpc, v0_1};
 use crate::authorize::Admitted;
@@ -47,13 +46,16 @@ impl Error {
     }
 }
 
-pub async fn read(
+pub async fn read<B>(
     _admitted: &Admitted,
     parts: &request::Parts,
     addressed: &Addressed,
-    body: Incoming,
+    body: B,
     mut bounds: Bounds,
-) -> Result<(Call, Bytes), Error> {
+) -> Result<(Call, Bytes), Error>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin,
+{
     let is_declared = match addressed {
         Addressed::JsonRpc => is_json(parts),
         Addressed::HttpJson(_) if parts.method == Method::POST => is_a2a_json(parts),

@@ -5,6 +5,7 @@
 
 mod current;
 mod deliver;
+mod envelope;
 mod extended;
 mod naming;
 mod receive;
@@ -25,11 +26,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::a2a::{Addressed, Call, Dialect, Generation, Operation, RpcId, grpc, http_json, json};
 use crate::affinity::{Affinity, Beginnings, Inquiry, Knowledge, Reservations};
-use crate::authenticate::{self, Requirement, Verifiers};
+use crate::authenticate::{self, Principal, Requirement, Verifiers};
 use crate::authorize::{self, Ownership, Permit};
 use crate::balance::Endpoints;
 use crate::card::{CardState, CardStore};
 use crate::drain::Drain;
+use crate::envelope::Desk as EnvelopeDesk;
 use crate::gather::Fleet;
 use crate::gather::list::Asked;
 use crate::gather::probe::{Asker, Found, Probes};
@@ -68,6 +70,8 @@ pub struct Pipeline {
     pub head: hygiene::Bounds,
     pub json: json::Limits,
     pub tokens: Arc<Tokens>,
+    /// `None`: the envelope protocol is off.
+    pub envelope: Option<Arc<EnvelopeDesk>>,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
 }
@@ -92,6 +96,8 @@ pub struct Agent {
     pub list_partial: bool,
     /// Where webhooks of callers of another generation are relayed.
     pub relay: Option<Arc<Relay>>,
+    /// The envelope protocol and no A2A: it has no card.
+    pub speaks_envelope: bool,
     pub forward_credentials: bool,
     pub body_bytes: usize,
     pub event_bytes: usize,
@@ -117,6 +123,15 @@ enum Entry {
     Call(RouteMatch, Addressed),
     /// A notification for the webhook that is sealed in its path.
     Notification(RouteMatch, Box<str>),
+    /// A message of the envelope protocol.
+    Message,
+}
+
+/// Who makes a call and where it goes, as the message has shown that it stands for.
+struct Delegated {
+    principal: Arc<Principal>,
+    /// Its session is kept there.
+    endpoint: Option<Arc<str>>,
 }
 
 /// A dialect that an agent speaks.
@@ -143,9 +158,17 @@ impl Agent {
         self.endpoints.all().len() > 1
     }
 
-    /// The card is known and the agent may be called.
+    /// The card, if it has one, is known and the agent may be called.
     pub fn is_ready(&self) -> bool {
-        self.card.current().is_some() && self.enforced.load().is_some()
+        (self.speaks_envelope || self.card.current().is_some()) && self.enforced.load().is_some()
+    }
+}
+
+impl Enforced {
+    /// Who somebody that has shown its credentials already is to this agent.
+    fn readmit(&self, principal: &Principal) -> Result<Arc<Principal>, Reject> {
+        let admitted = self.requirement.readmit(principal);
+        admitted.ok_or_else(|| Reject::new(Reason::Forbidden))
     }
 }
 
@@ -185,7 +208,7 @@ impl Pipeline {
                             deadline = hygiene::deadline(&parts.headers, held.record.started().into());
                         }
                     }
-                    let called = self.call(route, addressed, client, &downstream, &mut parts, body, &mut held);
+                    let called = self.call(route, addressed, client, &downstream, &mut parts, body, &mut held, None);
                     match until(deadline, called).await {
                         Ok(answered) => Ok(answered.into_response(held, deadline)),
                         Err(reject) => Err((reject, held)),
@@ -195,6 +218,7 @@ impl Pipeline {
                     form = Form::Plain;
                     Box::pin(self.deliver(route, &sealed, client, &parts, body, held)).await
                 }
+                Ok(Entry::Message) => Box::pin(self.converse(client, &downstream, &mut parts, body, held)).await,
                 Err(reject) => Err((reject, held)),
             };
             let mut response = answered.unwrap_or_else(|(reject, held)| reject.response(form, held));
@@ -213,10 +237,18 @@ impl Pipeline {
         }
         downstream.trusted(held)?;
         hygiene::check(parts, self.head)?;
+        let not_allowed = |methods| Reject::new(Reason::MethodNotAllowed).allowing(methods);
+        if let Some(desk) = &self.envelope
+            && desk.path == parts.uri.path()
+        {
+            return match parts.method {
+                Method::POST => Ok(Entry::Message),
+                _ => Err(not_allowed("POST")),
+            };
+        }
         let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
         let agent = self.agent(route)?;
         held.record.agent = Some(agent.metrics.clone());
-        let not_allowed = |methods| Reject::new(Reason::MethodNotAllowed).allowing(methods);
         match route.place {
             Place::Rpc if parts.method != Method::POST => Err(not_allowed("POST")),
             Place::Card if parts.method != Method::GET && parts.method != Method::HEAD => Err(not_allowed("GET, HEAD")),
@@ -258,16 +290,20 @@ impl Pipeline {
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a request is made of, once")]
-    async fn call(
+    async fn call<B>(
         &self,
         route: RouteMatch,
         addressed: Addressed,
         client: IpAddr,
         downstream: &Arc<Downstream>,
         parts: &mut request::Parts,
-        body: Incoming,
+        body: B,
         held: &mut Held,
-    ) -> Result<Answered, Reject> {
+        delegated: Option<&Delegated>,
+    ) -> Result<Answered, Reject>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin,
+    {
         let agent = self.agent(route)?;
         let enforced = agent.in_service()?;
         if matches!(addressed, Addressed::JsonRpc) && !enforced.bindings.contains(&a2a::Binding::JsonRpc) {
@@ -282,10 +318,13 @@ impl Pipeline {
             asking.await.map_err(|limited| Reject::from(&limited))?;
         }
         let slot = held.slot.insert(slot);
-        let principal = authenticate::identify(&enforced.requirement, &downstream.peer, client, parts)
-            .await
-            .inspect_err(|error| held.record.detail = Some(error.as_str()))
-            .map_err(|error| Reject::from(&error))?;
+        let principal = match delegated {
+            None => authenticate::identify(&enforced.requirement, &downstream.peer, client, parts)
+                .await
+                .inspect_err(|error| held.record.detail = Some(error.as_str()))
+                .map_err(|error| Reject::from(&error))?,
+            Some(delegated) => enforced.readmit(&delegated.principal)?,
+        };
         held.record.principal = Some(principal.id.clone());
         let admitted = authorize::route(route, principal, &enforced.ownership)
             .inspect_err(|_| held.record.detail = Some("no_task_owner"))
@@ -299,7 +338,11 @@ impl Pipeline {
         }
 
         let asked = hygiene::asked_version(parts)?;
-        let bounds = self.bounds(agent);
+        let mut bounds = self.bounds(agent);
+        if delegated.is_some() {
+            // The message was within them, and what is made of it may be larger.
+            bounds.body.bytes = usize::MAX;
+        }
         let (call, bytes) = parse::read(&admitted, parts, &addressed, body, bounds)
             .await
             .map_err(|error| {
@@ -378,7 +421,7 @@ impl Pipeline {
                 None => Ok(listed),
             };
         }
-        let way = match owner {
+        let way = match owner.or_else(|| delegated?.endpoint.clone()) {
             Some(owner) => Way::Owned(owner),
             // Where tasks have owners, a task without a record has been refused before.
             None if call.task.is_some() && agent.is_replicated() => {

@@ -118,6 +118,12 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// The places of both, for one request.
+    pub fn join(&mut self, mut other: Self) {
+        self.guards.append(&mut other.guards);
+        self.shared.append(&mut other.shared);
+    }
+
     /// The same places, for work that may go on when the request has ended: they are given back when both have let go.
     pub fn share(&mut self) -> Self {
         self.shared.extend(self.guards.drain(..).map(Arc::new));

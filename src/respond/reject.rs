@@ -13,6 +13,7 @@ use serde_json::json;
 use super::body::{Body, Held};
 use super::grpc;
 use super::learn::Withheld;
+use crate::a2a::envelope::{self, About};
 use crate::a2a::grpc::{CallError, FrameError};
 use crate::a2a::model::Fault;
 use crate::a2a::model::wire::{Json, Text};
@@ -29,6 +30,8 @@ pub enum Form {
     HttpJson(Generation),
     /// gRPC in the form of a generation.
     Grpc(Generation),
+    /// A message of the envelope protocol.
+    Envelope { timestamp: String, about: Box<About> },
     /// AIP-193, for requests that are no call.
     Plain,
 }
@@ -135,6 +138,14 @@ impl Reject {
         reject
     }
 
+    /// In a message of the envelope protocol, whatever the call that stands behind it would have been answered with.
+    pub fn in_envelope(mut self, timestamp: String, about: About) -> Self {
+        let about = Box::new(about);
+        self.more.form = Some(Form::Envelope { timestamp, about });
+        self.more.event = false;
+        self
+    }
+
     /// Adds a fixed text, for callers whose call has a mistake.
     pub fn because(mut self, explanation: &'static str) -> Self {
         self.more.explanation = Some(explanation);
@@ -196,6 +207,15 @@ impl Reject {
                 status = StatusCode::from_u16(told).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                 Bytes::from(out)
             }
+            Form::Envelope { timestamp, about } => {
+                let reply = envelope::Reply {
+                    id: held.record.id.as_str(),
+                    timestamp: &timestamp,
+                    about: &about,
+                };
+                let again = retry_after(self.reason).is_some();
+                envelope::write_error(reply, false, self.reason.as_str(), text, again).into()
+            }
             Form::HttpJson(Generation::V0_1 | Generation::V0_3) => {
                 Bytes::from(json!({ "code": code, "message": text }).to_string())
             }
@@ -254,7 +274,7 @@ pub fn status(reason: Reason) -> StatusCode {
         Reason::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Reason::NoRoute | Reason::PushUnknown => StatusCode::NOT_FOUND,
         Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Reason::Forbidden | Reason::PushForeign => StatusCode::FORBIDDEN,
+        Reason::Forbidden | Reason::PushForeign | Reason::SenderForeign => StatusCode::FORBIDDEN,
         Reason::TaskBeginning => StatusCode::CONFLICT,
         Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Reason::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -270,6 +290,8 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::UnsupportedOperation
         | Reason::PushNotSupported
         | Reason::ExtendedCardNotConfigured
+        | Reason::SessionUnknown
+        | Reason::MessageDuplicate
         | Reason::VersionNotSupported => StatusCode::OK,
         Reason::AuthenticationUnavailable
         | Reason::AgentNotReady
@@ -294,6 +316,8 @@ pub fn status(reason: Reason) -> StatusCode {
 pub fn code(reason: Reason) -> i64 {
     match reason {
         Reason::ParseError => -32700,
+        // Told in messages, which have no numbers.
+        Reason::SessionUnknown | Reason::MessageDuplicate => -32600,
         Reason::Batch | Reason::Notification | Reason::InvalidRequest => -32600,
         Reason::UnknownMethod => -32601,
         Reason::InvalidParams | Reason::OwnersDiffer => -32602,
@@ -334,7 +358,8 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::PushUnreadable
         | Reason::PushEarly
         | Reason::PushBusy
-        | Reason::PushFailed => -31000 - i64::from(status(reason).as_u16()),
+        | Reason::PushFailed
+        | Reason::SenderForeign => -31000 - i64::from(status(reason).as_u16()),
     }
 }
 
@@ -382,6 +407,9 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::PushEarly => "It is not known yet whose the task is",
         Reason::PushBusy => "Too many notifications of the agent are under way",
         Reason::PushFailed => "The webhook did not take the notification",
+        Reason::SenderForeign => "The message is not from the caller",
+        Reason::SessionUnknown => "Session not found",
+        Reason::MessageDuplicate => "A message of this id was sent before",
         Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
         Reason::AgentNotReady => "The agent is not available at the moment",
         Reason::OwnerUnavailable => "The agent that holds this task is not available at the moment",
@@ -443,6 +471,9 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::PushForeign
         | Reason::PushUnreadable
         | Reason::PushFailed
+        | Reason::SenderForeign
+        | Reason::SessionUnknown
+        | Reason::MessageDuplicate
         | Reason::Internal => None,
     }
 }
@@ -570,6 +601,16 @@ impl From<&parse::Error> for Reject {
                 }
             }
         }
+    }
+}
+
+impl From<envelope::ErrorKind> for Reject {
+    fn from(error: envelope::ErrorKind) -> Self {
+        let reason = match error.is_of_json() {
+            true => Reason::ParseError,
+            false => Reason::InvalidRequest,
+        };
+        Self::new(reason).because(error.message())
     }
 }
 

@@ -67,6 +67,7 @@ impl Routes {
                 AgentRoute::Host(host) => {
                     self.hosts.insert(host.clone(), agent);
                 }
+                AgentRoute::Envelope => {}
                 AgentRoute::Path(base) => {
                     let rpc = RouteMatch {
                         agent,

@@ -761,6 +761,135 @@ fn push() {
 }
 
 #[test]
+fn envelope() {
+    const KEYS: (&str, &str) = (
+        "security_schemes",
+        "{ key: { type: apiKey, in: header, name: k, keys: [ { id: a, hash: \"sha256:62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef\" } ] } }",
+    );
+    const REACHED: &str =
+        "{ name: maps, path: /maps, envelope: { agent_id: m }, upstream: { endpoints: [ { url: http://a:1 } ] } }";
+    // The agents stand on line 4, the section on line 5.
+    let both = |agents: &str, envelope: &str, expected: &str| {
+        let agents = format!("[ {agents} ]");
+        let text = file(&[
+            ("agents", agents.as_str()),
+            ("envelope", envelope),
+            KEYS,
+            ("security", "[ { key: [] } ]"),
+        ]);
+        check(&text, &environment(), expected);
+    };
+    let section_of = |envelope: &str, expected: &str| both(REACHED, envelope, expected);
+    section_of(
+        "{ pat: /x }",
+        "envelope.pat (line 5): unknown key; did you mean `path`?",
+    );
+    section_of("{ path: letters }", "envelope.path (line 5): must begin with `/`");
+    section_of(
+        "{ path: / }",
+        "envelope.path (line 5): must not be `/`, which is an agent's",
+    );
+    section_of(
+        "{ path: \"/a:b\" }",
+        "envelope.path (line 5): must not contain `:`, by which paths of A2A end",
+    );
+    for path in ["/maps", "/maps/letters"] {
+        section_of(
+            &format!("{{ path: {path} }}"),
+            "envelope.path (line 5): is at or below agents[0].path; choose another path",
+        );
+    }
+    section_of(
+        "{ security: [ { kez: [] } ] }",
+        "envelope.security[0].kez (line 5): there is no `kez` in security_schemes; did you mean `key`?",
+    );
+    section_of(
+        "{ senders: [ { agent_id: a, callers: [] } ] }",
+        "envelope.senders[0].callers (line 5): is empty, so that it would mean nobody",
+    );
+    section_of(
+        "{ senders: [ { agent_id: \"\", callers: [ a ] } ] }",
+        "envelope.senders[0].agent_id (line 5): is empty",
+    );
+    for (key, value, range) in [
+        ("session_timeout", "999ms", "1s to 30d"),
+        ("max_sessions", "0", "1 to 10000000"),
+        ("duplicate_window", "25h", "1s to 24h"),
+        ("max_messages", "0", "1 to 10000000"),
+    ] {
+        section_of(
+            &format!("{{ {key}: {value} }}"),
+            &format!("envelope.{key} (line 5): must be from {range}, found {value}"),
+        );
+    }
+    for (key, value, range) in [
+        ("lifetime", "0s", "1s to 24h"),
+        ("most", "0", "1 to 10000000"),
+        ("body_bytes", "1023B", "1KiB to 1GiB"),
+    ] {
+        section_of(
+            &format!("{{ authentication: {{ {key}: {value} }} }}"),
+            &format!("envelope.authentication.{key} (line 5): must be from {range}, found {value}"),
+        );
+    }
+    section(
+        "envelope",
+        "{}",
+        "envelope (line 5): no agent has an `envelope.agent_id`, so that every message would be refused\n\
+         envelope (line 5): needs `security` (its own, or the general one): no card says what senders must show",
+    );
+    agent_key(
+        "envelope: { agent_id: m }",
+        "agents[0].envelope.agent_id (line 4): belongs to the section `envelope`, which is not there",
+    );
+    both(
+        &format!("{REACHED}, {}", REACHED.replace("maps", "other")),
+        "{}",
+        "agents[1].envelope.agent_id (line 4): `m` is already used by agents[0].envelope.agent_id",
+    );
+    let speaks = |more: &str, upstream: &str, expected: &str| {
+        let agent = format!(
+            "{{ name: yard, {more}, upstream: {{ protocol: {{ binding: envelope }}, endpoints: [ {{ url: http://a:1 }} ], {upstream} }} }}"
+        );
+        both(&format!("{REACHED}, {agent}"), "{}", expected);
+    };
+    const SPEAKS: &str = "an agent with `binding: envelope`";
+    speaks(
+        "security: []",
+        "balance: round_robin",
+        &format!("agents[1].envelope.agent_id (line 4): is missing: {SPEAKS} is reached by nothing else"),
+    );
+    speaks(
+        "envelope: { agent_id: y }, path: /yard",
+        "balance: round_robin",
+        &format!("agents[1].path (line 4): {SPEAKS} has no place of its own: messages come to `envelope.path`"),
+    );
+    speaks(
+        "envelope: { agent_id: y }",
+        "health: { interval: 10s }",
+        &format!(
+            "agents[1].upstream.health.path (line 4): names the card, and {SPEAKS} has none; name a path of its server"
+        ),
+    );
+    let agent = "{ name: yard, envelope: { agent_id: y }, upstream: { protocol: { binding: envelope, generation: \"1.0\" }, endpoints: [ { url: http://a:1 } ] } }";
+    both(
+        agent,
+        "{}",
+        &format!("agents[0].upstream.protocol.generation (line 4): {SPEAKS} speaks no generation of A2A"),
+    );
+    let text = file(&[
+        ("agents", &format!("[ {} ]", agent.replace(", generation: \"1.0\"", ""))),
+        ("envelope", "{ security: [ { key: [] } ] }"),
+        KEYS,
+    ]);
+    check(
+        &text,
+        &environment(),
+        &format!("agents[0].security (line 4): is missing: {SPEAKS} has no card that says it"),
+    );
+}
+
+#[test]
 fn what_several_endpoints_are_asked() {
     upstream(
         "probe: { timeout: 0s }",

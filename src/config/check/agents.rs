@@ -9,7 +9,7 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use super::{Check, DAY, MILLISECOND, policy, push, security, upstream, url};
+use super::{Check, DAY, MILLISECOND, envelope, policy, push, security, upstream, url};
 use crate::a2a::Binding;
 use crate::a2a::card::is_forbidden_override;
 use crate::a2a::security::Security;
@@ -20,11 +20,13 @@ struct Taken {
     names: Unique,
     paths: Unique,
     hosts: Unique,
+    agent_ids: Unique,
     /// In the order of the agents.
     routes: Vec<Option<AgentRoute>>,
 }
 
-pub fn agents(check: &mut Check<'_>, raw: &Raw) -> Option<Vec<Agent>> {
+/// `routes` gets those of the agents, in their order.
+pub fn agents(check: &mut Check<'_>, raw: &Raw, routes: &mut Vec<Option<AgentRoute>>) -> Option<Vec<Agent>> {
     if raw.agents.is_empty() {
         check.problem("agents", "needs at least one agent");
     }
@@ -44,6 +46,7 @@ pub fn agents(check: &mut Check<'_>, raw: &Raw) -> Option<Vec<Agent>> {
     }
     hosts_hide_nothing(check, raw);
     push::paths_do_not_meet(check, raw, &taken.routes);
+    *routes = taken.routes;
     complete.then_some(agents)
 }
 
@@ -104,6 +107,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
             "leaves nobody to serve: nothing can stand before the paths of gRPC; give the agent a `host` or `path: /`",
         );
     }
+    let envelope = envelope::agent(check, key, one, raw, &mut taken.agent_ids);
     let push_url = push::base(check, &join(key, "push.url"), one.push.url.as_ref());
     Some(Agent {
         name: name?,
@@ -120,6 +124,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
             Some(url) => Some(url?),
             None => None,
         },
+        envelope,
         body_bytes,
     })
 }
@@ -197,6 +202,7 @@ fn route(check: &mut Check<'_>, key: &str, raw: &RawAgent, taken: &mut Taken) ->
             check.problem(key, "has both `path` and `host`; keep one of them");
             None
         }
+        (None, None) if envelope::is_spoken_by(raw) => Some(AgentRoute::Envelope),
         (None, None) => {
             check.problem(key, "needs `path` (e.g. `/agents/maps`, or `/`) or `host`");
             None
@@ -204,7 +210,7 @@ fn route(check: &mut Check<'_>, key: &str, raw: &RawAgent, taken: &mut Taken) ->
     }
 }
 
-fn route_faults(path: &str) -> Vec<&'static str> {
+pub fn route_faults(path: &str) -> Vec<&'static str> {
     let mut faults = Vec::new();
     if path == "/" {
         return faults;

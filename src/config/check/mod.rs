@@ -6,6 +6,7 @@
 //! (`Sound`), so that the files can be looked into although something else is wrong.
 
 mod agents;
+mod envelope;
 mod invalid;
 mod limits;
 mod listeners;
@@ -93,9 +94,13 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let push = push::push(check, &raw.push);
     let limits = limits::limits(check, &raw.limits);
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
-    let agents = agents::agents(check, raw);
+    let mut routes = Vec::new();
+    let agents = agents::agents(check, raw, &mut routes);
+    let envelope = envelope::envelope(check, raw, &routes);
     if let (Some(schemes), Some(agents)) = (&mut security_schemes, &agents) {
-        let claims = policy::claims(agents.iter().map(|agent| &agent.policy));
+        let senders = envelope.iter().flatten().flat_map(|envelope| &envelope.senders);
+        let senders = senders.flat_map(|sender| &sender.callers);
+        let claims = policy::claims(agents.iter().map(|agent| &agent.policy), senders);
         for jwt in schemes.values_mut().filter_map(|scheme| scheme.kind.jwt_mut()) {
             jwt.claims.clone_from(&claims);
         }
@@ -110,6 +115,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         state: state?,
         page_tokens: page_tokens?,
         push: push?,
+        envelope: envelope?,
         limits,
         security_schemes: security_schemes?,
         agents: agents?,

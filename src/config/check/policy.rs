@@ -48,10 +48,7 @@ pub fn policy(check: &mut Check<'_>, key: &str, raw: &RawPolicy) -> Policy {
 
 fn sharing(check: &mut Check<'_>, key: &str, raw: &RawTaskSharing) -> TaskSharing {
     TaskSharing {
-        with: patterns(check, &join(key, "with"), &raw.with)
-            .into_iter()
-            .map(caller)
-            .collect(),
+        with: callers(check, &join(key, "with"), &raw.with),
         owners: match &raw.owners {
             Some(owners) => patterns(check, &join(key, "owners"), owners),
             None => vec!["*".to_owned()],
@@ -61,6 +58,10 @@ fn sharing(check: &mut Check<'_>, key: &str, raw: &RawTaskSharing) -> TaskSharin
             RawTaskAccess::Full => TaskAccess::Full,
         },
     }
+}
+
+pub fn callers(check: &mut Check<'_>, key: &str, raw: &List<String>) -> Vec<CallerPattern> {
+    patterns(check, key, raw).into_iter().map(caller).collect()
 }
 
 /// An id begins with its kind and may contain `=`.
@@ -84,24 +85,30 @@ fn patterns(check: &mut Check<'_>, key: &str, raw: &List<String>) -> Vec<String>
         .collect()
 }
 
-/// The claims that the policy of any agent asks for, each once: the owners', and those in front of a `=` in a pattern.
-pub fn claims<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
+/// The claims that the policy of any agent, or a rule for other `callers`, asks for, each once: the owners', and those in front of
+/// a `=` in a pattern.
+pub fn claims<'a>(
+    policies: impl Iterator<Item = &'a Policy>,
+    callers: impl Iterator<Item = &'a CallerPattern>,
+) -> Vec<String> {
     let mut claims: Vec<String> = Vec::new();
     let mut want = |name: &str| {
         if is_attribute_name(name) && !claims.iter().any(|known| known == name) {
             claims.push(name.to_owned());
         }
     };
+    let mut patterns: Vec<&CallerPattern> = callers.collect();
     for policy in policies {
         if let Some(TaskOwner::Claim(name)) = &policy.task_owner {
             want(name);
         }
-        for pattern in policy.task_sharing.iter().flat_map(|sharing| &sharing.with) {
-            if let CallerPattern::Attribute(text) = pattern
-                && let Some((name, _)) = text.split_once('=')
-            {
-                want(name);
-            }
+        patterns.extend(policy.task_sharing.iter().flat_map(|sharing| &sharing.with));
+    }
+    for pattern in patterns {
+        if let CallerPattern::Attribute(text) = pattern
+            && let Some((name, _)) = text.split_once('=')
+        {
+            want(name);
         }
     }
     claims

@@ -78,7 +78,7 @@ pub fn paths_do_not_meet(check: &mut Check<'_>, raw: &Raw, routes: &[Option<Agen
     let paths = || {
         routes.iter().enumerate().filter_map(|(index, route)| match route {
             Some(AgentRoute::Path(path)) => Some((index, path)),
-            Some(AgentRoute::Host(_)) | None => None,
+            Some(AgentRoute::Host(_) | AgentRoute::Envelope) | None => None,
         })
     };
     for (index, path) in paths() {

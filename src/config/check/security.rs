@@ -59,7 +59,9 @@ pub fn certificates_are_asked_for(check: &mut Check<'_>, raw: &Raw) {
         let key = join(&place("agents", index), "security");
         Some((key, agent.security.as_ref()?))
     });
-    for (key, requirement) in general.chain(own) {
+    let envelope = raw.envelope.as_ref().and_then(|envelope| envelope.security.as_ref());
+    let envelope = envelope.map(|security| ("envelope.security".to_owned(), security));
+    for (key, requirement) in general.chain(own).chain(envelope) {
         for (index, alternative) in requirement.items() {
             for (scheme, _) in alternative.items() {
                 let kind = raw.security_schemes.item(scheme).and_then(|scheme| scheme.kind);

@@ -76,7 +76,7 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
             RawGeneration::V1_0 => Some(Generation::V1_0),
         },
         binding: match raw.protocol.binding {
-            RawBinding::Auto => None,
+            RawBinding::Auto | RawBinding::Envelope => None,
             RawBinding::Jsonrpc => Some(Binding::JsonRpc),
             RawBinding::HttpJson => Some(Binding::HttpJson),
             RawBinding::Grpc => Some(Binding::Grpc),

@@ -12,6 +12,9 @@ use super::{Check, DAY, HOUR, MILLISECOND, url};
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_IN_A_ROW: u32 = 100;
 
+/// What a check asks for by default, in the place of a path.
+pub const CARD: &str = "card";
+
 pub fn balancing(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<Balancing> {
     let balance = balance(check, key, raw);
     let health = match &raw.health {
@@ -68,7 +71,7 @@ fn balance(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Balance {
 
 fn health(check: &mut Check<'_>, key: &str, raw: &RawHealth) -> Option<Health> {
     let path_key = join(key, "path");
-    let path = (raw.path != "card").then(|| raw.path.clone());
+    let path = (raw.path != CARD).then(|| raw.path.clone());
     let mut sound = true;
     if let Some(path) = &path {
         let mut faults = url::path_faults(path);

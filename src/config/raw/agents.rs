@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::super::units::{Percent, Rate, SecretText, Size, Time, Wait};
-use super::{List, RawAgentPush, RawEjection, RawHealth, RawQueue, RawSecurity};
+use super::{List, RawAgentEnvelope, RawAgentPush, RawEjection, RawHealth, RawQueue, RawSecurity};
 use crate::a2a::Operation;
 
 /// One agent: where callers find it, and where it is.
@@ -17,7 +17,7 @@ pub struct RawAgent {
     /// The agent's name in logs and metrics, and in the keys of its task records: keep it. Unique.
     pub name: Option<String>,
     /// The agent's path, e.g. `/agents/maps`, or `/`: calls go there, its card is at `.well-known/agent-card.json` under it.
-    /// Either this or `host`.
+    /// Either this or `host`; neither with `binding: envelope`.
     pub path: Option<String>,
     /// The host name that belongs to the agent alone, without a port: calls go to its `/`. Either this or `path`.
     pub host: Option<String>,
@@ -46,6 +46,8 @@ pub struct RawAgent {
     pub lenient_methods: bool,
     /// Webhooks of this agent's callers.
     pub push: RawAgentPush,
+    /// The agent in the envelope protocol.
+    pub envelope: RawAgentEnvelope,
     /// Largest request body for this agent; `limits.body_bytes` by default. Raise it for agents that take files inline.
     pub body_bytes: Option<Size>,
 }
@@ -205,7 +207,8 @@ pub struct RawProtocol {
     /// offers it, because it carries everything that any caller can say, else HTTP+JSON, else gRPC; JSON-RPC while no card is
     /// known. Say it for an agent of several bindings whose endpoints' URLs are those of another one, and for an agent whose card
     /// is wrong. `grpc` needs HTTP/2, so `http` cannot be `http1`; an agent that serves nothing else needs `card.url` to have a
-    /// card.
+    /// card. `envelope` for an agent that speaks the envelope protocol instead of A2A, and has no card: messages are posted to the
+    /// endpoints' URLs.
     pub binding: RawBinding,
 }
 
@@ -237,6 +240,7 @@ pub enum RawBinding {
     Jsonrpc,
     HttpJson,
     Grpc,
+    Envelope,
 }
 
 /// One replica of an agent.

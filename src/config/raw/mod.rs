@@ -6,6 +6,7 @@
 
 mod agents;
 mod collections;
+mod envelope;
 mod push;
 mod redis;
 mod security;
@@ -18,6 +19,7 @@ use super::units::{SecretText, Size, Time};
 
 pub use agents::*;
 pub use collections::{List, Names};
+pub use envelope::*;
 pub use push::*;
 pub use redis::*;
 pub use security::*;
@@ -43,6 +45,8 @@ pub struct Raw {
     /// Webhooks of callers whose A2A generation the agent does not speak. The agent is given an address of the gateway, which
     /// sends what comes there on to the caller's webhook, in the caller's generation. Off without `keys`.
     pub push: RawPush,
+    /// The envelope protocol of the drafts before A2A, as one more way in. Off without this section.
+    pub envelope: Option<RawEnvelope>,
     /// Bounds on what callers can make the gateway hold or wait for.
     pub limits: RawLimits,
     /// How each security scheme that cards name is verified, by the name that cards use.
@@ -74,6 +78,7 @@ impl Default for Raw {
             state: RawState::default(),
             page_tokens: RawPageTokens::default(),
             push: RawPush::default(),
+            envelope: None,
             limits: RawLimits::default(),
             security_schemes: Names::default(),
             security: None,

@@ -60,7 +60,7 @@ fn several_agents_without_a_file_have_names() {
         .iter()
         .map(|agent| match &agent.route {
             AgentRoute::Path(path) => path.clone(),
-            AgentRoute::Host(host) => panic!("{host}"),
+            AgentRoute::Host(_) | AgentRoute::Envelope => panic!("{:?}", agent.route),
         })
         .collect();
     assert_eq!(

@@ -3,6 +3,9 @@
 mod affinity;
 mod balance;
 mod card;
+mod envelope;
+mod envelope_authentication;
+mod envelope_sessions;
 mod extended_card;
 mod grpc;
 mod grpc_agent_streams;
