@@ -37,7 +37,7 @@ pub use places::CredentialPlaces;
 pub use requirement::{Requirement, identify};
 pub use verifiers::{Renewed, UnknownScheme, Verifiers};
 
-use crate::tls::PeerCertificate;
+use crate::tls::{Peer, PeerCertificate};
 
 /// The id of a caller that showed nothing where nothing is required.
 pub const ANONYMOUS: &str = "anonymous";
@@ -117,6 +117,14 @@ impl Principal {
 
     pub fn is_anonymous(&self) -> bool {
         self.schemes.is_empty()
+    }
+
+    /// Whether the connection shows the certificate that it showed, if any: nothing that can be copied stands for one.
+    pub fn is_at(&self, peer: &Peer) -> bool {
+        self.evidence.iter().all(|evidence| match &evidence.credential {
+            Credential::Certificate(shown) => peer.certificate.as_ref() == Some(shown),
+            Credential::Key { .. } | Credential::User { .. } | Credential::Token { .. } => true,
+        })
     }
 
     /// When the first of its credentials expires that does, in seconds since 1970.

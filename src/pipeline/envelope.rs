@@ -176,6 +176,7 @@ impl Talk<'_> {
     async fn caller(&self, parts: &mut request::Parts, held: &mut Held) -> Result<Result<Caller, Reject>, Reject> {
         if let Some(token) = token(&parts.headers) {
             let holder = self.desk.holder(&token);
+            let holder = holder.filter(|caller| caller.principal.is_at(&self.downstream.peer));
             // Nobody else has a use for it.
             parts.headers.remove(header::AUTHORIZATION);
             return match holder {

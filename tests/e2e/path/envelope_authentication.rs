@@ -7,12 +7,17 @@ use argon2::{Algorithm, Argon2, CustomizedPasswordHasher, Params, Version};
 use jsonwebtoken::EncodingKey;
 use jsonwebtoken::jwk::Jwk;
 use rcgen::KeyPair;
+use rustls_pki_types::ServerName;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use super::envelope::{config, gateway, message, refused, responds, say};
 use super::ownership::{ANN, BOB};
 use crate::harness::agent::Agent;
-use crate::harness::client::raw;
+use crate::harness::authority::{Authority, TLS_13};
+use crate::harness::client::{PATIENCE, raw};
 use crate::harness::{Answer, Gateway, call};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -308,4 +313,52 @@ async fn a_token_ends_with_the_credential_behind_it() {
         200,
         "message_duplicate",
     );
+}
+
+/// The answer to one message over TLS.
+async fn over_tls(gateway: &Gateway, client: &TlsConnector, field: &str, message: &Value) -> String {
+    let body = message.to_string();
+    let stream = TcpStream::connect(gateway.address).await.expect("the gateway listens");
+    let name = ServerName::try_from("a.example").expect("a name");
+    let mut stream = client.connect(name, stream).await.expect("a handshake");
+    let request = format!(
+        "POST /envelope HTTP/1.1\r\nhost: a.example\r\ncontent-type: application/json\r\nconnection: close\r\n{field}content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("written");
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+    let _end = read.expect("in time");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_token_does_not_stand_for_a_client_certificate() {
+    let authority = Authority::new();
+    let (harbour, yard) = (Agent::start(responds).await, Agent::start(responds).await);
+    let yaml = config(&[harbour.address], &[yard.address], "")
+        .replace(
+            "listeners: [ { name: public, address: \"127.0.0.1:0\" } ]",
+            "listeners: [ { name: public, address: \"127.0.0.1:0\", tls: { certificate: a.example.crt, private_key: a.example.key, client_certificates: optional, client_ca: ca.pem } } ]",
+        )
+        .replace(
+            "security_schemes:\n",
+            "security_schemes:\n  machine: { type: mutualTLS, allow: [ \"dns:client.example\" ] }\n",
+        )
+        .replace("security: [ { key: [] } ]", "security: [ { key: [], machine: [] } ]")
+        .replace("callers: [ \"key:ann\" ]", "callers: [ \"*\" ]");
+    let gateway = Gateway::start_in(&yaml, authority.folder.path()).await;
+    gateway.ready().await;
+    let [with, without] = [Some(&authority), None].map(|shown| authority.client(TLS_13, &["http/1.1"], shown));
+    let shown = by_key("m1", "agent_pilot", ANN);
+    let refused = over_tls(&gateway, &without, "", &shown).await;
+    assert!(refused.starts_with("HTTP/1.1 401 "), "both are needed: {refused}");
+    let answer = over_tls(&gateway, &with, "", &shown).await;
+    let (_, token) = answer.split_once("\"token\":\"").unwrap_or_else(|| panic!("{answer}"));
+    let field = format!("authorization: Envelope {}\r\n", &token[..43]);
+    for (client, id, status) in [(&with, "m2", 200), (&without, "m3", 401), (&with, "m4", 200)] {
+        let answer = over_tls(&gateway, client, &field, &request(id, "agent_pilot")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{id}: {answer}");
+    }
+    assert_eq!(yard.received().len(), 2);
 }
