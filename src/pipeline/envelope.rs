@@ -18,7 +18,7 @@ use super::send::{Sent, Way};
 use super::translate::{CONDITIONS, drop_fields};
 use super::{Agent, Delegated, Downstream, EnvelopeDesk, Pipeline};
 use crate::a2a::envelope::{self, About, Control, Credential, Kind, Message};
-use crate::a2a::{Addressed, Binding, Call, Generation, Operation, RpcId};
+use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, RpcId};
 use crate::authenticate::{self, identify};
 use crate::authorize::{self, Permit};
 use crate::balance::{Ask, Fault};
@@ -32,8 +32,13 @@ use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
 use crate::respond::{Body, Reject, answer, reject};
 use crate::route::{AgentIndex, Place, RouteMatch};
-use crate::upstream::Answer;
+use crate::upstream::{Answer, Head};
 
+/// As messages are posted to agents that speak the protocol, and answered.
+const POSTED: Dialect = Dialect {
+    generation: Generation::V1_0,
+    binding: Binding::JsonRpc,
+};
 /// The scheme of the tokens that the gateway gives for `authentication` messages.
 const SCHEME: &str = "Envelope";
 const CHALLENGE: &str = "Envelope realm=\"a2a-gateway\"";
@@ -413,13 +418,15 @@ impl Talk<'_> {
             Reject::new(reason)
         };
         let Answer { parts, body } = answer;
-        answer::check_head(&parts).map_err(bad)?;
-        let bytes = agent.upstream.whole(body, endpoint).await.map_err(|error| {
+        answer::check_head(&parts, POSTED).map_err(bad)?;
+        let head = Head::Http(parts.status.as_u16());
+        let whole = agent.upstream.whole(head, body, endpoint).await.map_err(|error| {
             if let Some(fault) = error.fault() {
                 endpoint.failed(fault, principal);
             }
             answer::failed(&agent.metrics, &error)
         })?;
+        let bytes = whole.body;
         let taken = bytes.is_empty() && parts.status.is_success();
         let outcome = if taken {
             Outcome::Ok
