@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
 
 use super::agent::{Agent, Reply as CardReply};
 use super::config_of;
@@ -186,6 +187,25 @@ impl Drop for GrpcAgent {
 
 impl GrpcAgent {
     pub async fn start(card: &str, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        Self::begin(card, None, script).await
+    }
+
+    /// Behind TLS, for callers who know beforehand that it is HTTP/2.
+    pub async fn over_tls(
+        acceptor: &TlsAcceptor,
+        card: &str,
+        script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let mut config = (**acceptor.config()).clone();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Self::begin(card, Some(TlsAcceptor::from(Arc::new(config))), script).await
+    }
+
+    async fn begin(
+        card: &str,
+        acceptor: Option<TlsAcceptor>,
+        script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = socket.local_addr().expect("an address");
         let card = Agent::with_card(card, |_| CardReply::Silence).await;
@@ -210,10 +230,22 @@ impl GrpcAgent {
                         Ok::<_, Infallible>(script(&received).response())
                     }
                 });
+                let acceptor = acceptor.clone();
                 jobs.spawn(async move {
                     let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                     // The gateway may hang up.
-                    let _ended = server.serve_connection(TokioIo::new(socket), service).await;
+                    let _ended = match acceptor {
+                        None => server.serve_connection(TokioIo::new(socket), service).await,
+                        Some(acceptor) => {
+                            let Ok(socket) = acceptor.accept(socket).await else {
+                                return;
+                            };
+                            if socket.get_ref().1.alpn_protocol() != Some(b"h2") {
+                                return;
+                            }
+                            server.serve_connection(TokioIo::new(socket), service).await
+                        }
+                    };
                 });
             }
         });

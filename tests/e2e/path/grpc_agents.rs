@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::grpc::{OPEN, hello};
 use crate::harness::agent::CARD;
+use crate::harness::authority::Authority;
 use crate::harness::caller::{CALLERS, Caller, dialect};
 use crate::harness::client::{Rpc, open_grpc};
 use crate::harness::grpc::{CARD_GRPC, CARD_GRPC_0_3, GrpcAgent, Piece, Received, Reply, failed, fields, framed, good};
@@ -66,7 +67,7 @@ pub(super) fn answer(request: &Received) -> Reply {
 }
 
 /// What the agent was asked, as the canonical model says it.
-fn asked(request: &Received) -> Value {
+pub(super) fn asked(request: &Received) -> Value {
     let method = request.method();
     let message = request.message();
     let mut out = Vec::new();
@@ -477,6 +478,46 @@ async fn an_agent_is_called_over_grpc_where_it_is_said_or_nothing_else_is_offere
     let said = with_upstream(&agent.config(&open), "protocol: { binding: grpc, generation: \"1.0\" }");
     let gateway = Gateway::start(&said).await;
     assert_eq!(caller.ask(&gateway, Get, &params(Get)).await, Ok(vec![task("t1")]));
+}
+
+#[tokio::test]
+async fn over_tls_http_2_is_agreed_on() {
+    let authority = Authority::new();
+    let agent = GrpcAgent::over_tls(&authority.server("localhost"), CARD_GRPC, answer).await;
+    let tls = "tls: { ca: ca.pem, client_certificate: a.example.crt, client_private_key: a.example.key }";
+    let yaml = with_upstream(&agent.config(OPEN), tls).replace(
+        &format!("url: \"http://{}", agent.address),
+        &format!("url: \"https://localhost:{}", agent.address.port()),
+    );
+    let gateway = Gateway::start_in(&yaml, authority.folder.path()).await;
+    gateway.ready().await;
+    for operation in [Get, Stream] {
+        let got = Caller(dialect(V1_0, Binding::JsonRpc))
+            .ask(&gateway, operation, &params(operation))
+            .await;
+        assert!(got.is_ok(), "{operation:?}: {got:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_called_in_what_its_card_has_come_to_offer() {
+    let agent = GrpcAgent::start(CARD, answer).await;
+    let yaml = agent
+        .config(OPEN)
+        .replace("agent-card.json\" }", "agent-card.json\", refresh: 100ms }");
+    let gateway = Gateway::start(&yaml).await;
+    gateway.ready().await;
+    let caller = Caller(dialect(V1_0, Binding::JsonRpc));
+    assert_eq!(
+        caller.ask(&gateway, Get, &params(Get)).await,
+        Err(-32006),
+        "no server of JSON-RPC"
+    );
+    agent.card.set_card(CARD_GRPC);
+    eventually("it is called over gRPC", || async {
+        caller.ask(&gateway, Get, &params(Get)).await == Ok(vec![task("t1")])
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod envelope_authentication;
 mod envelope_sessions;
 mod extended_card;
 mod grpc;
+mod grpc_agent_push;
 mod grpc_agent_streams;
 mod grpc_agents;
 mod grpc_http_json;
