@@ -1,4 +1,4 @@
-//! What gRPC says in the heads and trailers of answers (gRPC over HTTP/2, "Responses").
+//! What gRPC says in the heads of requests, and in the heads and trailers of answers (gRPC over HTTP/2).
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{StatusCode, response};
@@ -14,6 +14,14 @@ pub const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 /// So that whoever sends a coded message learns what is taken.
 pub const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 pub const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+const MESSAGE_TYPE: HeaderName = HeaderName::from_static("grpc-message-type");
+
+/// Takes out of a request what gRPC says of its messages: the gateway makes them anew, or goes on without.
+pub fn drop_request_fields(headers: &mut HeaderMap) {
+    for name in [&TIMEOUT, &ENCODING, &ACCEPT_ENCODING, &MESSAGE_TYPE] {
+        headers.remove(name);
+    }
+}
 
 /// The head is of an answer in messages that are not coded.
 pub fn is_answer(head: &response::Parts) -> bool {

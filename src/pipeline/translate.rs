@@ -15,6 +15,7 @@ use crate::a2a::translate::{self, Original, Pair, Standing, Webhooks};
 use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, http_json, json, sse};
 use crate::authorize::Permit;
 use crate::balance::Selected;
+use crate::http::grpc::drop_request_fields;
 use crate::http::hygiene;
 use crate::observe::{Outcome, Reason};
 use crate::push::Desk;
@@ -121,7 +122,6 @@ impl Translating {
                 outgoing.query = None;
                 let framed = frame(&outgoing.body).map_err(|_| Reject::new(Reason::BodyTooLarge))?;
                 outgoing.body = framed;
-                drop_grpc_fields(&mut outgoing.headers);
                 outgoing.describe(agent, call.operation);
             }
             if let Addressed::HttpJson(_) = addressed {
@@ -161,7 +161,7 @@ impl Translating {
         if caller.binding != Binding::JsonRpc {
             // The parameters are in what is asked now.
             outgoing.query = None;
-            drop_grpc_fields(&mut outgoing.headers);
+            drop_request_fields(&mut outgoing.headers);
         }
         outgoing.ask(written);
         drop_fields(&mut outgoing.headers, &CONDITIONS);
@@ -432,18 +432,6 @@ pub(super) const CONDITIONS: [&str; 6] = [
 pub(super) fn drop_fields(headers: &mut HeaderMap, names: &[&str]) {
     for name in names {
         headers.remove(*name);
-    }
-}
-
-/// About the messages of a call that goes on without them.
-fn drop_grpc_fields(headers: &mut HeaderMap) {
-    for name in [
-        "grpc-timeout",
-        "grpc-encoding",
-        "grpc-accept-encoding",
-        "grpc-message-type",
-    ] {
-        headers.remove(name);
     }
 }
 

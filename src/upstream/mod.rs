@@ -405,6 +405,8 @@ impl Outgoing {
             };
         }
         if speaks.binding == Binding::Grpc {
+            // Whoever sent them, in whatever binding.
+            grpc::drop_request_fields(headers);
             headers.remove(header::ACCEPT);
             headers.insert(header::CONTENT_TYPE, grpc::MEDIA_TYPE);
             headers.insert(header::TE, HeaderValue::from_static("trailers"));

@@ -99,6 +99,8 @@ impl Caller {
             let response = open_grpc(gateway.address, &written.path, &headers, written.body).await;
             return self.read_rpc(operation, &Rpc::read(response).await);
         }
+        // Which says nothing in these bindings.
+        headers.push(("grpc-timeout", "1n"));
         if !written.body.is_empty() {
             headers.push(("content-type", "application/json"));
         }

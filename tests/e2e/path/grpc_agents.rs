@@ -131,6 +131,7 @@ async fn callers_of_every_dialect_are_served() {
                     ("accept", None),
                     ("x-api-key", None),
                     ("grpc-accept-encoding", None),
+                    ("grpc-timeout", None),
                 ] {
                     assert_eq!(received.field(name), value, "{name} in {what}");
                 }
