@@ -162,8 +162,8 @@ pub fn call(
 pub struct Notified {
     admitted: Admitted,
     call: Arc<Call>,
-    /// The address was sealed for this very task, which was the owner's then.
-    names_task: bool,
+    /// The address was sealed for this very task, which was the owner's then, or for the call under way that makes it.
+    vouched: bool,
 }
 
 impl Notified {
@@ -173,14 +173,8 @@ impl Notified {
     }
 }
 
-/// `owner` is whom the address was sealed for; `names_task`: for this task too.
-pub fn notified(
-    route: RouteMatch,
-    owner: &Arc<str>,
-    task: TaskId,
-    generation: Generation,
-    names_task: bool,
-) -> Notified {
+/// `owner` is whom the address was sealed for; `vouched`: for this task too, or for the call under way that makes it.
+pub fn notified(route: RouteMatch, owner: &Arc<str>, task: TaskId, generation: Generation, vouched: bool) -> Notified {
     let call = get(Binding::JsonRpc, generation, task, RpcId::one());
     Notified {
         admitted: Admitted {
@@ -189,22 +183,22 @@ pub fn notified(
             owner: owner.clone(),
         },
         call: Arc::new(call),
-        names_task,
+        vouched,
     }
 }
 
-/// The task must be the owner's, whoever else may use it. Of one without a record only the answer that makes it may tell
+/// The task must be the owner's, whoever else may use it. Of one without a record only the call that makes it may tell
 /// whose it is: whoever posts is not known, and it may be somebody's whose record is lost.
 pub fn told(notified: Notified, ownership: &Ownership, owners: &impl Owners) -> Result<Permit, Error> {
     let Notified {
         admitted,
         call,
-        names_task,
+        vouched,
     } = notified;
     if ownership.is_enforced() {
         match owners.of_task() {
             Some(owner) if *owner != *admitted.owner => return Err(Error::TaskNotFound),
-            None if !names_task => return Err(Error::Unrecorded),
+            None if !vouched => return Err(Error::Unrecorded),
             Some(_) | None => {}
         }
     }

@@ -302,14 +302,14 @@ fn a_probe_only_gets_the_task_that_was_permitted() {
 
 #[test]
 fn a_notification_permits_a_get_of_the_owners_task_alone() {
-    let check = |owner: TaskOwner, known: Option<&'static str>, names_task: bool, expected: Result<(), Error>| {
+    let check = |owner: TaskOwner, known: Option<&'static str>, vouched: bool, expected: Result<(), Error>| {
         let ownership = Ownership::new(&owned_by(owner.clone()), false);
         let notified = notified(
             ROUTE,
             &Arc::from("key:ann"),
             TaskId::new("t"),
             Generation::V1_0,
-            names_task,
+            vouched,
         );
         let known = Known {
             task: known,
@@ -330,18 +330,13 @@ fn a_notification_permits_a_get_of_the_owners_task_alone() {
             );
         }
     };
-    for names_task in [false, true] {
-        check(TaskOwner::Principal, Some("key:ann"), names_task, Ok(()));
-        check(
-            TaskOwner::Principal,
-            Some("key:bob"),
-            names_task,
-            Err(Error::TaskNotFound),
-        );
+    for vouched in [false, true] {
+        check(TaskOwner::Principal, Some("key:ann"), vouched, Ok(()));
+        check(TaskOwner::Principal, Some("key:bob"), vouched, Err(Error::TaskNotFound));
         let claim = || TaskOwner::Claim("tenant".to_owned());
-        check(claim(), Some("tenant=acme"), names_task, Err(Error::TaskNotFound));
-        check(TaskOwner::Nobody, Some("key:bob"), names_task, Ok(()));
-        check(TaskOwner::Nobody, None, names_task, Ok(()));
+        check(claim(), Some("tenant=acme"), vouched, Err(Error::TaskNotFound));
+        check(TaskOwner::Nobody, Some("key:bob"), vouched, Ok(()));
+        check(TaskOwner::Nobody, None, vouched, Ok(()));
     }
     check(TaskOwner::Principal, None, true, Ok(()));
     check(TaskOwner::Principal, None, false, Err(Error::Unrecorded));

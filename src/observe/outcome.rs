@@ -92,7 +92,7 @@ reasons! {
     PushUnreadable = "push_unreadable", Downstream;
     /// As many notifications of the agent as `push.concurrent` allows are under way.
     PushBusy = "push_busy", Upstream;
-    /// A notification came before the answer that tells whose the task is.
+    /// A notification of a task without a record, which no call under way here makes.
     PushEarly = "push_early", Upstream;
     /// The caller's webhook did not take a notification.
     PushFailed = "push_failed", Upstream;

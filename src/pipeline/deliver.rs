@@ -110,7 +110,9 @@ impl Pipeline {
         let relayed = match &revealed.task {
             None => relayed,
             Some(task) => {
-                let judging = self.judge(agent, &enforced, route, &ticket, task, client, held);
+                // Before its record is looked for: a call that ends meanwhile has made one.
+                let vouched = ticket.task.is_some() || relay.makes(sealed, task);
+                let judging = self.judge(agent, &enforced, route, &ticket, task, vouched, client, held);
                 let (pair, learner) = Box::pin(judging).await?;
                 learn(&learner, &revealed).await?;
                 match relayed {
@@ -145,12 +147,13 @@ impl Pipeline {
         route: RouteMatch,
         ticket: &Ticket,
         task: &TaskId,
+        vouched: bool,
         client: IpAddr,
         held: &mut Held,
     ) -> Result<(Pair, Learner), Reject> {
         let pair = enforced.pair_of(ticket.generation);
         let generation = pair.agent.generation;
-        let notified = authorize::notified(route, &ticket.owner, task.clone(), generation, ticket.task.is_some());
+        let notified = authorize::notified(route, &ticket.owner, task.clone(), generation, vouched);
         let named = Named {
             affinity: &self.affinity,
             agent: &agent.metrics.name,

@@ -14,7 +14,7 @@ mod translate;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -455,6 +455,7 @@ impl Pipeline {
             task: call.task.clone(),
             generation: call.generation,
             now: self.observer.clock.unix_seconds(),
+            under_way: OnceLock::new(),
         })
     }
 

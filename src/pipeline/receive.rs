@@ -21,7 +21,7 @@ use crate::respond::answer::Standing;
 use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
 use crate::respond::learn::{self, Learner};
-use crate::respond::stream::EventStream;
+use crate::respond::stream::{EventStream, UntilLearned};
 use crate::respond::{Reject, answer, stream};
 use crate::upstream::{Answer, Head};
 
@@ -35,7 +35,7 @@ impl Pipeline {
         ownership: &Ownership,
         downstream: &Arc<Downstream>,
         sent: Sent,
-        translating: Option<Translating>,
+        mut translating: Option<Translating>,
         held: &mut Held,
     ) -> Result<Answered, Reject> {
         let Sent {
@@ -43,6 +43,10 @@ impl Pipeline {
             answer,
             reservation,
         } = sent;
+        let until_learned = UntilLearned {
+            reservation,
+            under_way: translating.as_mut().and_then(|it| it.under_way.take()),
+        };
         let principal = &permit.principal().id;
         let Answer { mut parts, body } = answer;
         let standing = Standing::of(&parts);
@@ -92,7 +96,7 @@ impl Pipeline {
                 leave: self.leave(permit, downstream),
             };
             selected.endpoint().succeeded();
-            let stream = EventStream::new(body, selected, permit.call(), learner, reservation, settings);
+            let stream = EventStream::new(body, selected, permit.call(), learner, until_learned, settings);
             return Ok(Answered {
                 parts,
                 content: Content::Stream(Box::new(stream)),
@@ -139,7 +143,7 @@ impl Pipeline {
             if let Some(confirming) = learner.learn(&begun)? {
                 learner.confirmed(confirming.await, &begun)?;
             }
-            drop(reservation);
+            drop(until_learned);
             let outcome = if read.error.is_some() {
                 Outcome::AgentError
             } else {

@@ -18,7 +18,7 @@ use crate::balance::Selected;
 use crate::http::grpc::drop_request_fields;
 use crate::http::hygiene;
 use crate::observe::{Outcome, Reason};
-use crate::push::Desk;
+use crate::push::{Desk, UnderWay};
 use crate::respond::answered::{Answered, Content};
 use crate::respond::learn::{Learner, Naming};
 use crate::respond::{Reject, answer, grpc, reject};
@@ -40,6 +40,8 @@ pub(super) struct Translating {
     desk: Option<Box<Desk>>,
     /// Of a call of 0.1, until its answer was learned from.
     pub naming: Option<Arc<Naming>>,
+    /// To be kept until the answer was learned from.
+    pub under_way: Option<UnderWay>,
 }
 
 impl Enforced {
@@ -155,9 +157,10 @@ impl Translating {
         };
         // Nobody tells webhooks of 0.1.
         let concerned = naming.is_none() && concerns_webhooks(call.operation);
-        let desk = concerned.then(desk).flatten();
+        let mut desk = concerned.then(desk).flatten();
         let webhooks = desk.as_ref().map(|desk| desk as &dyn Webhooks);
         let written = pair.request(call, original, webhooks)?;
+        let under_way = desk.as_mut().and_then(|desk| desk.under_way.take());
         if caller.binding != Binding::JsonRpc {
             // The parameters are in what is asked now.
             outgoing.query = None;
@@ -182,6 +185,7 @@ impl Translating {
             again,
             desk: desk.filter(|_| !call.operation.streams()).map(Box::new),
             naming,
+            under_way,
         }))
     }
 

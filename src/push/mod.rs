@@ -8,13 +8,14 @@
 //!
 //! Knows nothing of bodies (`a2a::translate`) and of whose a task is (`authorize`); `pipeline` puts them together.
 
+mod calls;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod ticket;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,6 +33,8 @@ use crate::http::hygiene;
 use crate::seal::{self, Keys};
 use crate::tls;
 
+use self::calls::Calls;
+pub use self::calls::UnderWay;
 use self::rules::Rules;
 pub use self::ticket::{Authentication, Ticket, Webhook};
 
@@ -168,6 +171,7 @@ pub struct Relay {
     base: String,
     /// Longest sealed text that this gateway would take as a target again.
     most: usize,
+    calls: Arc<Calls>,
     places: Arc<Semaphore>,
     rate: DefaultDirectRateLimiter,
 }
@@ -187,6 +191,7 @@ impl Relay {
             agent: agent.clone(),
             most: MAX_SEALED.min(target.saturating_sub(path.unwrap_or(0))),
             base,
+            calls: Arc::default(),
             places: Arc::new(Semaphore::new(config.concurrent)),
             rate: DefaultDirectRateLimiter::direct(quota.allow_burst(count)),
         }
@@ -272,7 +277,12 @@ impl Relay {
                 "the webhook's URL, token and credentials are too long together",
             ));
         }
-        Ok(format!("{}{sealed}", self.base))
+        Ok(sealed)
+    }
+
+    /// Whether this was sealed for a call that is under way here, and makes this task.
+    pub fn makes(&self, sealed: &str, task: &TaskId) -> bool {
+        self.calls.makes(sealed, task)
     }
 
     /// One more notification within `push.rate`.
@@ -330,6 +340,8 @@ pub struct Desk {
     pub generation: Generation,
     /// In Unix seconds.
     pub now: u64,
+    /// A call that may make a task, with a webhook for it.
+    pub under_way: OnceLock<UnderWay>,
 }
 
 impl Webhooks for Desk {
@@ -364,7 +376,11 @@ impl Webhooks for Desk {
             task: task.cloned(),
             webhook,
         };
-        config.url = self.relay.seal(&ticket, self.now)?.into();
+        let sealed = self.relay.seal(&ticket, self.now)?;
+        if self.task.is_none() {
+            self.under_way.get_or_init(|| self.relay.calls.begin(&sealed));
+        }
+        config.url = format!("{}{sealed}", self.relay.base).into();
         config.token = model::wire::Text::default();
         config.authentication = None;
         Ok(())

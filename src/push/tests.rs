@@ -45,6 +45,7 @@ fn desk(relay: &Arc<Relay>, caller: &str, owner: &str, task: Option<&str>) -> De
         task: task.map(TaskId::new),
         generation: Generation::V0_3,
         now: NOW,
+        under_way: OnceLock::new(),
     }
 }
 
@@ -157,6 +158,30 @@ fn a_task_binds_the_address_where_its_name_is_certain() {
     check(Some("t1"), "", Some("t1"));
     check(Some("t1"), "t2", None);
     check(None, "", None);
+}
+
+#[test]
+fn an_address_vouches_for_the_task_of_its_call_while_that_is_under_way() {
+    let relay = relay();
+    let makes = |address: &str, task: &str| relay.makes(address, &TaskId::new(task));
+    let mut sending = desk(&relay, "a", "a", None);
+    let config = registered(&sending, webhook()).unwrap();
+    let address = sealed_in(&config);
+    let under_way = sending.under_way.take();
+    assert!(under_way.is_some());
+    assert!(makes(address, "t1"), "the first that is told of");
+    assert!(makes(address, "t1"), "again");
+    assert!(!makes(address, "t2"), "a call makes one task");
+    let another = registered(&desk(&relay, "a", "a", None), webhook()).unwrap();
+    assert!(!makes(sealed_in(&another), "t2"), "that call is over");
+    drop(under_way);
+    assert!(!makes(address, "t1"), "the answer was learned from");
+    let about = desk(&relay, "a", "a", Some("t1"));
+    let config = registered(&about, webhook()).unwrap();
+    assert!(
+        about.under_way.get().is_none() && !makes(sealed_in(&config), "t1"),
+        "makes none"
+    );
 }
 
 #[test]

@@ -36,6 +36,7 @@ use crate::affinity::Reservation;
 use crate::balance::{Fault, Selected};
 use crate::http::grpc;
 use crate::observe::{Outcome, Record};
+use crate::push::UnderWay;
 use crate::upstream;
 
 /// What is collected of a burst before it goes on: enough that a write costs little per event, little enough to hold.
@@ -51,8 +52,7 @@ pub struct EventStream {
     body: Option<upstream::Body>,
     selected: Selected,
     judge: Judge,
-    /// Of a conversation that the caller begins, until the first event has told of it.
-    reservation: Option<Reservation>,
+    until_learned: Option<UntilLearned>,
     source: Source,
     /// The event that is not whole yet, as far as it came; the scanner bounds it.
     held: BytesMut,
@@ -72,6 +72,14 @@ pub struct EventStream {
 enum Source {
     Sse(Scanner),
     Grpc(Frames),
+}
+
+/// What a call holds until it was learned from its answer, of a stream from its first event, what it makes.
+pub struct UntilLearned {
+    /// Of a conversation that the caller begins.
+    pub reservation: Option<Reservation>,
+    /// Of a webhook for the task.
+    pub under_way: Option<UnderWay>,
 }
 
 struct Idle {
@@ -102,7 +110,7 @@ impl EventStream {
         selected: Selected,
         call: &Call,
         learner: Learner,
-        reservation: Option<Reservation>,
+        until_learned: UntilLearned,
         settings: Settings,
     ) -> Self {
         let (pair, first) = match settings.translation {
@@ -128,7 +136,7 @@ impl EventStream {
                 saw_error: false,
                 failed: None,
             },
-            reservation,
+            until_learned: Some(until_learned),
             held: BytesMut::new(),
             first_seen: false,
             unconfirmed: None,
@@ -389,7 +397,7 @@ impl EventStream {
         let partial = scanner.partial_len();
         self.first_seen |= whole > 0;
         if self.first_seen {
-            self.reservation = None;
+            self.until_learned = None;
         }
         if self.judge.pair.is_some() {
             // Between events there are only comments, which say that the agent is still there: so does one of ours, which

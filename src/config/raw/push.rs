@@ -19,7 +19,8 @@ pub struct RawPush {
     /// Gateways behind one address share them. To change a key, put the new one behind the old one everywhere, then before it,
     /// then take the old one away after `lifetime`.
     pub keys: List<RawPageTokenKey>,
-    /// Where agents reach the gateway: scheme, host and optional path, in the place of `public_url`, which it is by default.
+    /// Where agents reach the gateway: scheme, host and optional path, in the place of `public_url`, which it is by default. A
+    /// notification that comes before its task has a record is taken where the call that makes it is under way.
     pub url: Option<String>,
     /// Only webhooks at these hosts; `*` stands for any run of characters, e.g. `*.example.com`. Every host by default: the
     /// addresses that a host has are what decides.

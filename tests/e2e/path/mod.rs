@@ -22,6 +22,7 @@ mod ownership;
 mod pieces;
 mod probe;
 mod push;
+mod push_early;
 mod relay;
 mod shared;
 mod transfer;

@@ -75,13 +75,14 @@ async fn gateway(agent: &Agent, more: &str) -> Gateway {
 }
 
 /// For Ann and Bob, whose tasks are their own.
-async fn shared(agent: &Agent) -> Gateway {
-    let gateway = Gateway::start(&format!("{}{}\n", yaml(&[agent.address], ""), push(""))).await;
+pub(super) async fn shared(agents: &[&Agent]) -> Gateway {
+    let endpoints: Vec<_> = agents.iter().map(|agent| agent.address).collect();
+    let gateway = Gateway::start(&format!("{}{}\n", yaml(&endpoints, ""), push(""))).await;
     gateway.ready().await;
     gateway
 }
 
-fn old(method: &str, params: &Value) -> String {
+pub(super) fn old(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }).to_string()
 }
 
@@ -100,7 +101,7 @@ pub(super) fn secret_1_0(hook: &Agent) -> Value {
         "authentication": {"scheme": "Bearer", "credentials": "hunter2"}})
 }
 
-fn message_0_3() -> Value {
+pub(super) fn message_0_3() -> Value {
     json!({"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]})
 }
 
@@ -109,7 +110,7 @@ fn message_1_0() -> Value {
 }
 
 /// The address that the agent was given in its last call, as a path.
-fn given(agent: &Agent) -> String {
+pub(super) fn given(agent: &Agent) -> String {
     let received = agent.received().pop().expect("a call");
     let params = &received.json()["params"];
     let config = [
@@ -292,7 +293,7 @@ async fn callers_see_their_own_webhooks() {
 #[tokio::test]
 async fn what_a_notification_tells_is_learned() {
     let (agent, hook) = (keeps(CARD).await, webhook().await);
-    let gateway = shared(&agent).await;
+    let gateway = shared(&[&agent]).await;
     let params = json!({"message": message_0_3(), "configuration": {"pushNotificationConfig": secret(&hook)}});
     by(ANN, &gateway, &old("message/send", &params)).await;
     let path = given(&agent);
@@ -310,7 +311,7 @@ async fn what_a_notification_tells_is_learned() {
 #[tokio::test]
 async fn nobody_claims_a_task_by_a_notification() {
     let (agent, hook) = (keeps(CARD).await, webhook().await);
-    let gateway = shared(&agent).await;
+    let gateway = shared(&[&agent]).await;
     let params = json!({"message": message_0_3(), "configuration": {"pushNotificationConfig": secret(&hook)}});
     by(ANN, &gateway, &old("message/send", &params)).await;
     let path = given(&agent);
@@ -346,7 +347,7 @@ async fn callers_of_the_agents_own_generation_see_no_sealed_address() {
 #[tokio::test]
 async fn no_notification_tells_of_somebody_elses_task() {
     let (agent, hook) = (keeps(CARD).await, webhook().await);
-    let gateway = shared(&agent).await;
+    let gateway = shared(&[&agent]).await;
     by(BOB, &gateway, &old("message/send", &json!({"message": message_0_3()}))).await;
     // Ann's webhook, which names no task; `t1` is Bob's.
     let params = json!({"message": message_0_3(), "configuration": {"pushNotificationConfig": secret(&hook)}});
