@@ -23,6 +23,7 @@ from pathlib import Path
 import affinity
 import gaps
 import pair as two_gateways
+import webhooks
 from suite import (
     AGENTS,
     CLIENTS,
@@ -40,6 +41,8 @@ from suite import (
 
 # Over HTTP+JSON and gRPC one client of each generation goes to the agent of 0.2: behind the gateway that is as the one of 0.3.
 AT_PY02 = ('py03', 'py1')
+# What may become of notifications. Webhooks of the scenario `push` are at a port where nobody listens.
+PUSHES, TAKEN = 'a2a_gateway_push_deliveries_total{', ('result="delivered"', 'result="untold"', 'result="push_failed"')
 SPOKEN = {REST: 'HTTP+JSON', GRPC: 'gRPC'}
 
 
@@ -58,10 +61,10 @@ class Pair:
 
     def baseline(self) -> 'Pair':
         """What a client must see through the gateway, which offers it every generation, so that it takes the one it likes
-        best: what it sees directly where the agent speaks that one, else at the agent most like it that does."""
-        kind = AGENTS[self.agent]
+        best: what it sees directly, over JSON-RPC, where the agent speaks that one, else at the agent most like it that does."""
+        kind, wanted = AGENTS[self.agent], self.client.generations[0]
         agents = [kind, *(AGENTS[name] for name in kind.like)]
-        return Pair(self.client.over_json_rpc(), next(one.name for one in agents if self.client.generations[0] in one.generations))
+        return Pair(self.client.over_json_rpc(), next(one.name for one in agents if not one.binding and wanted in one.generations))
 
 
 def pairs(only: str | None, gateway: bool) -> tuple[list[Pair], list[tuple[str, str]]]:
@@ -72,8 +75,8 @@ def pairs(only: str | None, gateway: bool) -> tuple[list[Pair], list[tuple[str, 
             pair = Pair(client, agent.name)
             if only and only not in pair.name:
                 left_out.append((pair.name, f'not asked for (--pair {only})'))
-            elif client.binding and not gateway:
-                left_out.append((pair.name, f'the client speaks {SPOKEN[client.binding]}, the agent JSON-RPC'))
+            elif (spoken := client.binding or agent.binding) and not gateway:
+                left_out.append((pair.name, f'directly all speak JSON-RPC, not {SPOKEN[spoken]}'))
             elif client.binding and agent.name == 'py02' and client.over_json_rpc().name not in AT_PY02:
                 left_out.append((pair.name, f'{" and ".join(AT_PY02)} show it, and each takes half a minute'))
             elif gateway or pair.meets():
@@ -145,9 +148,9 @@ def table(title: str, columns: dict[str, dict[str, dict]], left_out: list[tuple[
     return sum(result['ok'] is True for _, result in results), len(failures)
 
 
-def matrix(jobs: int, wanted: list[Pair], base_of, extra: list[str], scenarios: str) -> dict[str, dict[str, dict]]:
+def matrix(jobs: int, wanted: list[Pair], run) -> dict[str, dict[str, dict]]:
     with ThreadPoolExecutor(jobs) as pool:
-        runs = {pair.name: pool.submit(run_client, pair.client, base_of(pair), extra, scenarios) for pair in wanted}
+        runs = {pair.name: pool.submit(run, pair) for pair in wanted}
         return {name: run.result() for name, run in runs.items()}
 
 
@@ -197,7 +200,7 @@ def run_matrix(args: argparse.Namespace, folder: Path, stack: contextlib.ExitSta
     for name in dict.fromkeys(pair.agent for pair in wanted + baselines):
         agents[name] = Agent.start(AGENTS[name], folder)
         stack.callback(agents[name].process.stop)
-    direct = matrix(args.jobs, baselines, lambda pair: agents[pair.agent].base, [], args.scenario)
+    direct = matrix(args.jobs, baselines, lambda pair: run_client(pair.client, agents[pair.agent].base, [], args.scenario))
     record = {'direct': direct}
     if not args.gateway:
         return *table('client > agent, directly', direct, left_out), record
@@ -208,11 +211,22 @@ def run_matrix(args: argparse.Namespace, folder: Path, stack: contextlib.ExitSta
     stack.callback(gateway.stop)
     extra = ['--ca', str(credentials.ca), '--bearer', credentials.token, '--expect-auth']
 
-    def base(pair: Pair) -> str:
-        return gateway.host_base(pair.agent) if pair.client.binding == GRPC else gateway.base(pair.agent)
+    hooks = webhooks.Webhooks()
+    stack.callback(hooks.stop)
 
-    through = matrix(args.jobs, wanted, base, extra, args.scenario)
+    def run(pair: Pair) -> dict[str, dict]:
+        base = gateway.host_base(pair.agent) if pair.client.binding == GRPC else gateway.base(pair.agent)
+        results = run_client(pair.client, base, [*extra, '--webhook', hooks.place(pair.name)], args.scenario)
+        told = results.get('webhook')
+        # 0.2 has the webhooks of 0.3.
+        generation = '1.0' if pair.client.generations[0] == '1.0' else '0.3'
+        if told and told['ok'] and (wrong := hooks.judge(pair.name, generation, told['observed'])):
+            told |= {'ok': False, 'detail': wrong}
+        return results
+
+    through = matrix(args.jobs, wanted, run)
     record['gateway'] = through
+    refused = [line for line in gateway.metrics() if line.startswith(PUSHES) and not any(one in line for one in TAKEN)]
     columns = {}
     for pair in wanted:
         beside = direct[pair.baseline().name]
@@ -228,12 +242,12 @@ def run_matrix(args: argparse.Namespace, folder: Path, stack: contextlib.ExitSta
             gaps.document(made)
         elif made != gaps.documented():
             wrong.append('the table in tests/README.md is out of date: run.py --table writes it')
-    for one in wrong:
+    for one in wrong + refused:
         print(f'  FAIL {one}')
     died = not gateway.process.alive()
     code = gateway.stop()
     print(f'  the gateway {"died" if died else "was asked to stop"}: exit code {code}')
-    failed += len(wrong) + (1 if died or code else 0)
+    failed += len(wrong) + len(refused) + (1 if died or code else 0)
     if failed:
         print(f'  the end of its log:\n{gateway.process.tail()}')
     for agent in agents.values():

@@ -25,7 +25,7 @@ PYTHON_1 = HERE / '.venv-1.x/bin/python'
 LOOPBACK = '127.0.0.1'
 # The paths of gRPC are whole, so behind a gateway that serves several agents each needs a host of its own. All of 127/8 is the
 # loopback on Linux.
-HOSTS = tuple(f'127.0.0.{number}' for number in range(11, 18))
+HOSTS = tuple(f'127.0.0.{number}' for number in range(11, 21))
 ISSUER = 'https://issuer.example'
 AUDIENCE = 'a2a'
 
@@ -42,32 +42,40 @@ class Failed(Exception):
 @dataclass(frozen=True)
 class AgentKind:
     """An agent program; `generations` is what it answers, `like` the agents that show what a caller of another one should see.
-    0.2 and 0.3 have the same calls; answering 0.2 means that the card stands at the path of 0.2 too."""
+    0.2 and 0.3 have the same calls; answering 0.2 means that the card stands at the path of 0.2 too. One that has a `binding`
+    answers that alone, and what its callers should see is shown by the same program over JSON-RPC."""
 
     name: str
     command: tuple[str, ...]
     generations: tuple[str, ...]
     like: tuple[str, ...] = ()
+    binding: str | None = None
+
+    def over(self, binding: str) -> 'AgentKind':
+        command, like = (*self.command, f'--{binding}'), (self.name, *self.like)
+        # 0.2 has JSON-RPC alone.
+        generations = tuple(one for one in self.generations if one != '0.2')
+        return AgentKind(f'{self.name}-{binding}', command, generations, like, binding)
 
 
-AGENTS = {
-    kind.name: kind
-    for kind in (
-        AgentKind('py02', (str(PYTHON_02), 'agents/agent_py0.py'), ('0.2',), like=('py03', 'py1')),
-        AgentKind('py03', (str(PYTHON_03), 'agents/agent_py0.py'), ('0.3', '0.2'), like=('py1',)),
-        AgentKind('js03', ('node', 'js-0.3/agent.mjs'), ('0.3', '0.2'), like=('js1',)),
-        AgentKind('py1', (str(PYTHON_1), 'agents/agent_py1.py'), ('1.0',), like=('py1-compat',)),
-        AgentKind('js1', ('node', 'agents/agent_js1.mjs'), ('1.0',), like=('js1-compat',)),
-        AgentKind('py1-compat', (str(PYTHON_1), 'agents/agent_py1.py', '--compat'), ('1.0', '0.3', '0.2')),
-        AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3', '0.2')),
-    )
-}
+REST, GRPC = 'rest', 'grpc'
+_JSON_RPC_AGENTS = (
+    AgentKind('py02', (str(PYTHON_02), 'agents/agent_py0.py'), ('0.2',), like=('py03', 'py1')),
+    AgentKind('py03', (str(PYTHON_03), 'agents/agent_py0.py'), ('0.3', '0.2'), like=('py1',)),
+    AgentKind('js03', ('node', 'js-0.3/agent.mjs'), ('0.3', '0.2'), like=('js1',)),
+    AgentKind('py1', (str(PYTHON_1), 'agents/agent_py1.py'), ('1.0',), like=('py1-compat',)),
+    AgentKind('js1', ('node', 'agents/agent_js1.mjs'), ('1.0',), like=('js1-compat',)),
+    AgentKind('py1-compat', (str(PYTHON_1), 'agents/agent_py1.py', '--compat'), ('1.0', '0.3', '0.2')),
+    AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3', '0.2')),
+)
+_REST_AGENTS = tuple(one.over(REST) for one in _JSON_RPC_AGENTS if one.name in ('py03', 'py1', 'js1'))
+AGENTS = {one.name: one for one in _JSON_RPC_AGENTS + _REST_AGENTS}
 
 
 @dataclass(frozen=True)
 class Client:
     """A client program; `generations` is what it speaks, first what it takes where a card offers all of them. One that has a
-    `binding` is the client over JSON-RPC of the same name, told to speak that one, which no agent here does."""
+    `binding` is the client over JSON-RPC of the same name, told to speak that one."""
 
     name: str
     command: tuple[str, ...]
@@ -92,7 +100,6 @@ JSON_RPC_CLIENTS = (
     Client('js1-compat', ('node', 'clients/client_js1.mjs', '--compat'), ('1.0', '0.3')),
     Client('js1@0.3', ('node', 'clients/client_js1.mjs', '--compat', '--only', '0.3'), ('0.3',)),
 )
-REST, GRPC = 'rest', 'grpc'
 # Not py02, as 0.2 has neither HTTP+JSON nor gRPC that its SDK could use, nor js1-compat, which would do the same as js1.
 BEYOND_JSON_RPC = tuple(one for one in JSON_RPC_CLIENTS if one.name not in ('py02', 'js1-compat'))
 CLIENTS = JSON_RPC_CLIENTS + tuple(one.over(binding) for binding in (REST, GRPC) for one in BEYOND_JSON_RPC)
@@ -235,6 +242,8 @@ class Gateway:
     more: tuple[str, ...] = ()
     limits: dict[str, str] = field(default_factory=dict)
     hosted: tuple[str, ...] = ()
+    # Where agents reach it without TLS, so that they need not trust the CA of the run.
+    plain_port: int = field(default_factory=free_port)
 
     def base(self, name: str) -> str:
         return f'https://{LOOPBACK}:{self.port}/agents/{name}'
@@ -252,10 +261,16 @@ class Gateway:
                 f'  - name: {name}',
                 f'    address: "{address}:{self.port}"',
                 '    tls: { certificate: server.crt, private_key: server.key }',
+                f'  - {{ name: {name}-plain, address: "{address}:{self.plain_port}" }}',
             ]
         lines += [
             f'admin: {{ address: "{LOOPBACK}:{self.admin_port}" }}',
             f'state: {self.state}',
+            'push:',
+            '  keys: [ { value: a key for webhooks that is no secret } ]',
+            f'  url: http://{LOOPBACK}:{self.plain_port}',
+            '  http: true',
+            '  networks: [ 127.0.0.0/8 ]',
             *self.more,
             'security_schemes:',
             '  corp:',
@@ -312,6 +327,10 @@ class Gateway:
     def readiness(self) -> dict:
         with urllib.request.urlopen(f'http://127.0.0.1:{self.admin_port}/ready', timeout=2) as response:
             return json.load(response)
+
+    def metrics(self) -> list[str]:
+        with urllib.request.urlopen(f'http://127.0.0.1:{self.admin_port}/metrics', timeout=2) as response:
+            return response.read().decode().splitlines()
 
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.credentials.ca))

@@ -1,9 +1,9 @@
-// An A2A 1.0 agent on the JavaScript SDK 1.x: JSON-RPC at `/`, tasks and push configurations in memory.
+// An A2A 1.0 agent on the JavaScript SDK 1.x: JSON-RPC at `/`, or with `--rest` HTTP+JSON; tasks and push configurations in memory.
 //
 // With `--compat` it answers 0.3 too, on the same URL, and serves the card at the path of 0.2 as well; which card it
 // serves then depends on `A2A-Version`.
 // The tasks are known to this process only: a request that reaches another replica fails, and that is what
-// the suite looks for. Push configurations are stored and never delivered.
+// the suite looks for. Webhooks are told by the SDK's own sender.
 
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -12,8 +12,9 @@ import { parseArgs } from 'node:util';
 
 import { Role, TaskState } from '@a2a-js/sdk';
 import { duplicateInterfacesForLegacy } from '@a2a-js/sdk/compat/v0_3';
+import { createLegacyAwarePushNotificationSender } from '@a2a-js/sdk/compat/v0_3/server';
 import { AgentEvent, DefaultRequestHandler, InMemoryPushNotificationStore, InMemoryTaskStore } from '@a2a-js/sdk/server';
-import { agentCardHandler, jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
+import { agentCardHandler, jsonRpcHandler, restHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import express from 'express';
 
 const { values: args } = parseArgs({
@@ -23,6 +24,7 @@ const { values: args } = parseArgs({
     name: { type: 'string', default: 'agent' },
     replica: { type: 'string', default: 'r1' },
     compat: { type: 'boolean', default: false },
+    rest: { type: 'boolean', default: false },
   },
 });
 
@@ -165,12 +167,13 @@ const app = express();
 const server = app.listen(Number(args.port), '127.0.0.1', () => {
   const { port } = server.address();
   const url = args['card-url'] ?? `http://127.0.0.1:${port}/`;
-  const interfaces = [{ url, protocolBinding: 'JSONRPC', tenant: '', protocolVersion: '1.0' }];
+  const binding = args.rest ? 'HTTP+JSON' : 'JSONRPC';
+  const interfaces = [{ url, protocolBinding: binding, tenant: '', protocolVersion: '1.0' }];
   const card = {
     name: args.name,
     description: 'Interop agent on the JavaScript SDK 1.x',
     version: '1.0.0',
-    supportedInterfaces: args.compat ? duplicateInterfacesForLegacy(interfaces, ['JSONRPC']) : interfaces,
+    supportedInterfaces: args.compat ? duplicateInterfacesForLegacy(interfaces, [binding]) : interfaces,
     provider: undefined,
     capabilities: { streaming: true, pushNotifications: true, extensions: [], extendedAgentCard: true },
     securitySchemes: {},
@@ -189,13 +192,14 @@ const server = app.listen(Number(args.port), '127.0.0.1', () => {
     })),
     signatures: [],
   };
+  const hooks = new InMemoryPushNotificationStore();
   const handler = new DefaultRequestHandler(
     card,
     new InMemoryTaskStore(),
     new Executor(),
     undefined,
-    new InMemoryPushNotificationStore(),
-    { send: async () => {} },
+    hooks,
+    createLegacyAwarePushNotificationSender(hooks),
     async () => ({ ...card, name: `${args.name} (extended)` }),
   );
   const legacyCompat = { enabled: args.compat };
@@ -203,7 +207,8 @@ const server = app.listen(Number(args.port), '127.0.0.1', () => {
   for (const path of paths) {
     app.use(`/.well-known/${path}`, agentCardHandler({ agentCardProvider: handler, legacyCompat }));
   }
-  app.use(jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication, legacyCompat }));
+  const calls = args.rest ? restHandler : jsonRpcHandler;
+  app.use(calls({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication, legacyCompat }));
   console.log(`READY ${port}`);
 });
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit(0));

@@ -1,17 +1,23 @@
-"""An A2A agent on the Python SDK 0.3, or on 0.2 where the environment holds that one: JSON-RPC at `/`, tasks and push
-configurations in memory.
+"""An A2A agent on the Python SDK 0.3, or on 0.2 where the environment holds that one: JSON-RPC at `/`, or with `--rest`
+HTTP+JSON below `/v1`; tasks and push configurations in memory.
 
 The tasks are known to this process only: a request that reaches another replica fails, and that is
-what the suite looks for. Push configurations are stored and never delivered.
+what the suite looks for. Webhooks are told by the SDK's own sender.
 """
 
 import asyncio
 
+import httpx
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.apps import A2AStarletteApplication
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import (
+    BasePushNotificationSender,
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskUpdater,
+)
 from a2a.types import (
     AgentCapabilities,
     AgentCard,
@@ -113,7 +119,7 @@ def main() -> None:
         description='Interop agent on the Python SDK 0',
         version='1.0.0',
         url=args.card_url or f'http://127.0.0.1:{bound.getsockname()[1]}/',
-        preferred_transport='JSONRPC',
+        preferred_transport='HTTP+JSON' if args.rest else 'JSONRPC',
         capabilities=AgentCapabilities(streaming=True, push_notifications=True),
         default_input_modes=['text/plain'],
         default_output_modes=['text/plain'],
@@ -121,12 +127,18 @@ def main() -> None:
         supports_authenticated_extended_card=True,
     )
     extended = card.model_copy(deep=True, update={'name': f'{args.name} (extended)'})
+    hooks = InMemoryPushNotificationConfigStore()
     handler = DefaultRequestHandler(
         agent_executor=Executor(args.replica),
         task_store=InMemoryTaskStore(),
-        push_config_store=InMemoryPushNotificationConfigStore(),
+        push_config_store=hooks,
+        push_sender=BasePushNotificationSender(httpx.AsyncClient(trust_env=False), hooks),
     )
-    serve(A2AStarletteApplication(card, handler, extended_agent_card=extended).build(), bound)
+    application = A2AStarletteApplication
+    if args.rest:
+        # 0.2 does not have it.
+        from a2a.server.apps import A2ARESTFastAPIApplication as application
+    serve(application(card, handler, extended_agent_card=extended).build(), bound)
 
 
 if __name__ == '__main__':

@@ -1,18 +1,23 @@
-"""An A2A 1.0 agent on the Python SDK 1.x: JSON-RPC at `/`, tasks and push configurations in memory.
+"""An A2A 1.0 agent on the Python SDK 1.x: JSON-RPC at `/`, or with `--rest` HTTP+JSON; tasks and push configurations in memory.
 
 With `--compat` it answers 0.3 too, on the same URL, and serves the card at the path of 0.2 as well. The tasks are known to this process only: a request
-that reaches another replica fails, and that is what the suite looks for. Push configurations are
-stored and never delivered.
+that reaches another replica fails, and that is what the suite looks for. Webhooks are told by the SDK's own sender.
 """
 
 import asyncio
 
+import httpx
 from a2a.helpers import get_message_text, new_task_from_user_message, new_text_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.server.tasks import (
+    BasePushNotificationSender,
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskUpdater,
+)
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, TaskState
 from starlette.applications import Starlette
 
@@ -92,12 +97,13 @@ def main() -> None:
     bound = listen(args.port)
     url = args.card_url or f'http://127.0.0.1:{bound.getsockname()[1]}/'
     versions = ['1.0', '0.3'] if args.compat else ['1.0']
+    binding = 'HTTP+JSON' if args.rest else 'JSONRPC'
     card = AgentCard(
         name=args.name,
         description='Interop agent on the Python SDK 1.x',
         version='1.0.0',
         supported_interfaces=[
-            AgentInterface(url=url, protocol_binding='JSONRPC', protocol_version=version) for version in versions
+            AgentInterface(url=url, protocol_binding=binding, protocol_version=version) for version in versions
         ],
         capabilities=AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=True),
         default_input_modes=['text/plain'],
@@ -107,16 +113,20 @@ def main() -> None:
     extended = AgentCard()
     extended.CopyFrom(card)
     extended.name = f'{args.name} (extended)'
+    hooks = InMemoryPushNotificationConfigStore()
     handler = DefaultRequestHandler(
         agent_executor=Executor(args.replica),
         task_store=InMemoryTaskStore(),
         agent_card=card,
-        push_config_store=InMemoryPushNotificationConfigStore(),
+        push_config_store=hooks,
+        push_sender=BasePushNotificationSender(httpx.AsyncClient(trust_env=False), hooks),
         extended_agent_card=extended,
     )
-    routes = create_agent_card_routes(card) + create_jsonrpc_routes(
-        handler, rpc_url='/', enable_v0_3_compat=args.compat
-    )
+    if args.rest:
+        calls = create_rest_routes(handler, enable_v0_3_compat=args.compat)
+    else:
+        calls = create_jsonrpc_routes(handler, rpc_url='/', enable_v0_3_compat=args.compat)
+    routes = create_agent_card_routes(card) + calls
     if args.compat:
         routes += create_agent_card_routes(card, card_url='/.well-known/agent.json')
     serve(Starlette(routes=routes), bound)

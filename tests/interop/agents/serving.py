@@ -19,6 +19,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--name', default='agent')
     parser.add_argument('--replica', default='r1', help='stands in every answer')
     parser.add_argument('--compat', action='store_true', help='serve A2A 0.3 beside 1.0, if the SDK can')
+    parser.add_argument('--rest', action='store_true', help='serve HTTP+JSON instead of JSON-RPC, if the SDK can')
     return parser.parse_args()
 
 

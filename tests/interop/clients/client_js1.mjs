@@ -55,7 +55,7 @@ function event({ payload: { $case, value } }) {
   return `artifact ${value.append ? '+' : '='}${value.lastChunk ? '.' : ''} ${words(value.artifact.parts)}`;
 }
 
-function message(text, { taskId = '', contextId = '' } = {}) {
+function message(text, { taskId = '', contextId = '' } = {}, asked = undefined) {
   return {
     tenant: '',
     message: {
@@ -68,7 +68,12 @@ function message(text, { taskId = '', contextId = '' } = {}) {
       extensions: [],
       referenceTaskIds: [],
     },
-    configuration: undefined,
+    configuration: asked && {
+      acceptedOutputModes: [],
+      taskPushNotificationConfig: { tenant: '', taskId: '', authentication: undefined, ...asked.hook },
+      historyLength: undefined,
+      returnImmediately: asked.later,
+    },
     metadata: undefined,
   };
 }

@@ -120,10 +120,17 @@ def binding(session: Session, channel) -> dict:
 
 
 @asynccontextmanager
-async def connect(session: Session, streaming: bool = True, card=None, **credential):
+async def connect(session: Session, streaming: bool = True, card=None, hook=None, polling: bool = False, **credential):
     """A client made by the SDK from nothing but the published card."""
     async with session.http(**credential) as http, session.channels(**credential) as channel:
-        config = ClientConfig(streaming=streaming, httpx_client=http, **binding(session, channel))
+        hooks = [PushNotificationConfig(**hook)] if hook else []
+        config = ClientConfig(
+            streaming=streaming,
+            polling=polling,
+            httpx_client=http,
+            push_notification_configs=hooks,
+            **binding(session, channel),
+        )
         yield await ClientFactory.connect(card or session.base, config)
 
 
@@ -391,6 +398,22 @@ async def push_unknown(session: Session):
     return seen
 
 
+async def webhook(session: Session):
+    """The driver listens, and judges what it hears of these tasks by the way in which their webhooks were set."""
+    async with connect(session, streaming=False, hook=session.webhook('send')) as client:
+        sent = await send(client, 'echo hello')
+    async with connect(session, streaming=False, hook=session.webhook('later'), polling=True) as client:
+        later = await send(client, 'slow 2')
+    async with connect(session, hook=session.webhook('stream')) as client:
+        _, streamed = (await collect(client.send_message(request('stream 3'))))[0]
+    async with connect(session, streaming=False) as client:
+        asked = await send(client, 'ask')
+        config = PushNotificationConfig(**session.webhook('set'))
+        await client.set_task_callback(TaskPushNotificationConfig(task_id=asked.id, push_notification_config=config))
+        await send(client, 'the left one', task_id=asked.id, context_id=asked.context_id)
+    return {'send': sent.id, 'later': later.id, 'stream': streamed, 'set': asked.id}
+
+
 async def list_tasks(session: Session):
     raise NotApplicable('A2A 0.3 has no ListTasks')
 
@@ -541,6 +564,7 @@ if __name__ == '__main__':
             'resubscribe-unknown': resubscribe_unknown,
             'push': push,
             'push-unknown': push_unknown,
+            'webhook': webhook,
             'list-tasks': list_tasks,
             'handover': handover,
             'fail': fail,

@@ -21,6 +21,7 @@ from a2a.types import (
     ListTaskPushNotificationConfigsRequest,
     ListTasksRequest,
     Role,
+    SendMessageConfiguration,
     SendMessageRequest,
     SubscribeToTaskRequest,
     TaskPushNotificationConfig,
@@ -80,9 +81,10 @@ def task_id_of(response) -> str:
     return response.task.id if kind == 'task' else getattr(response, kind).task_id
 
 
-def request(text: str, task_id: str = '', context_id: str = '') -> SendMessageRequest:
+def request(text: str, task_id: str = '', context_id: str = '', **configuration) -> SendMessageRequest:
     return SendMessageRequest(
-        message=new_text_message(text, role=Role.ROLE_USER, task_id=task_id, context_id=context_id)
+        message=new_text_message(text, role=Role.ROLE_USER, task_id=task_id, context_id=context_id),
+        configuration=SendMessageConfiguration(**configuration) if configuration else None,
     )
 
 
@@ -116,9 +118,9 @@ async def build(session: Session, http, channel, streaming: bool, card):
     return factory.create(card) if card else await factory.create_from_url(session.base)
 
 
-async def send(client, text: str, **ids):
+async def send(client, text: str, **more):
     """The one answer of a call that does not stream: a task or a message."""
-    answers = [answer async for answer in client.send_message(request(text, **ids))]
+    answers = [answer async for answer in client.send_message(request(text, **more))]
     equal(len(answers), 1, 'answers to a unary send')
     return getattr(answers[0], answers[0].WhichOneof('payload'))
 
@@ -387,6 +389,25 @@ async def push_unknown(session: Session):
     return seen
 
 
+async def webhook(session: Session):
+    """The driver listens, and judges what it hears of these tasks by the way in which their webhooks were set."""
+
+    def hook(way: str) -> dict:
+        return {'task_push_notification_config': TaskPushNotificationConfig(**session.webhook(way))}
+
+    async with connect(session, streaming=False) as client:
+        sent = await send(client, 'echo hello', **hook('send'))
+        later = await send(client, 'slow 2', return_immediately=True, **hook('later'))
+        asked = await send(client, 'ask')
+        await client.create_task_push_notification_config(
+            TaskPushNotificationConfig(task_id=asked.id, **session.webhook('set'))
+        )
+        await send(client, 'the left one', task_id=asked.id, context_id=asked.context_id)
+    async with connect(session) as client:
+        streamed = await collect(client.send_message(request('stream 3', **hook('stream'))))
+    return {'send': sent.id, 'later': later.id, 'set': asked.id, 'stream': task_id_of(streamed[0])}
+
+
 async def list_tasks(session: Session):
     async with connect(session, streaming=False) as client:
         if is_03(client):
@@ -565,6 +586,7 @@ if __name__ == '__main__':
             'resubscribe-unknown': resubscribe_unknown,
             'push': push,
             'push-unknown': push_unknown,
+            'webhook': webhook,
             'list-tasks': list_tasks,
             'handover': handover,
             'fail': fail,

@@ -16,6 +16,8 @@ export const { values: args } = parseArgs({
     // The same agent behind another gateway, and the bearer token of another caller: for the scenario handover.
     other: { type: 'string' },
     stranger: { type: 'string' },
+    // Somebody listens at the addresses below this one: for the scenario webhook.
+    webhook: { type: 'string' },
     'expect-auth': { type: 'boolean', default: false },
     timeout: { type: 'string', default: '20' },
     compat: { type: 'boolean', default: false },
@@ -103,6 +105,12 @@ class Session {
   constructor(sdk, base = args.base) {
     this.sdk = sdk;
     this.base = base.replace(/\/+$/, '');
+  }
+
+  // Where the driver listens, for each way to set a webhook.
+  webhook(way) {
+    if (!args.webhook) throw new NotApplicable('nobody listens at webhooks');
+    return { id: way, url: `${args.webhook}/${way}`, token: `${way}-token` };
   }
 
   // The same agent behind the other gateway.

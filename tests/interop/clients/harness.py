@@ -69,6 +69,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--scenario', default='all', help='a name, several with commas, or all')
     parser.add_argument('--other', help='the same agent behind another gateway, for the scenario handover')
     parser.add_argument('--stranger', help='the bearer token of another caller, for the scenario handover')
+    parser.add_argument('--webhook', help='somebody listens at the addresses below this one, for the scenario webhook')
     parser.add_argument('--only', help='the one generation to speak, whatever else the card offers')
     binding = parser.add_mutually_exclusive_group()
     binding.add_argument('--rest', action='store_true', help='speak HTTP+JSON instead of JSON-RPC')
@@ -151,6 +152,12 @@ class Session:
         finally:
             for one in opened:
                 await one.close()
+
+    def webhook(self, way: str) -> dict[str, str]:
+        """Where the driver listens, for each way to set a webhook."""
+        if not self.args.webhook:
+            raise NotApplicable('nobody listens at webhooks')
+        return {'id': way, 'url': f'{self.args.webhook}/{way}', 'token': f'{way}-token'}
 
     def elsewhere(self) -> 'Session':
         """The same agent behind the other gateway."""

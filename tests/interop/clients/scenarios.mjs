@@ -280,6 +280,20 @@ export function scenariosOf(sdk) {
       return seen;
     },
 
+    // The driver listens, and judges what it hears of these tasks by the way in which their webhooks were set.
+    async webhook(session) {
+      const client = await session.connect();
+      const send = (text, way, later = false) => message(text, {}, { hook: session.webhook(way), later });
+      const sent = await client.sendMessage(send('echo hello', 'send'));
+      const later = await client.sendMessage(send('slow 2', 'later', true));
+      const [streamed] = await collect(client.sendMessageStream(send('stream 3', 'stream')));
+      const asked = await client.sendMessage(message('ask'));
+      const { id, url, token } = session.webhook('set');
+      await sdk.hooks(client, asked.id).create(id, url, token);
+      await client.sendMessage(message('the left one', { taskId: asked.id, contextId: asked.contextId }));
+      return { send: sent.id, later: later.id, stream: idOf(streamed), set: asked.id };
+    },
+
     async 'list-tasks'(session) {
       const client = await session.connect();
       if (!sdk.lists(client)) throw new NotApplicable('A2A 0.3 has no ListTasks');

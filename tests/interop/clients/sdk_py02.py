@@ -3,7 +3,7 @@ their envelope, errors that are raised. It has no call for a resubscribe; the ex
 """
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx
 from a2a.client import A2ACardResolver, A2AClient, A2AClientError
@@ -14,7 +14,9 @@ from a2a.types import (
     GetTaskRequest,
     JSONRPCErrorResponse,
     Message,
+    MessageSendConfiguration,
     MessageSendParams,
+    PushNotificationConfig,
     SendMessageRequest,
     SendStreamingMessageRequest,
     SetTaskPushNotificationConfigRequest,
@@ -38,6 +40,8 @@ class A2AClientJSONRPCError(A2AClientError):
 class ClientConfig:
     streaming: bool = True
     httpx_client: httpx.AsyncClient | None = None
+    polling: bool = False
+    push_notification_configs: list[PushNotificationConfig] = field(default_factory=list)
 
 
 def _result(response):
@@ -68,7 +72,12 @@ class Client:
 
     async def send_message(self, message: Message):
         """A message, or the task with the update that changed it."""
-        params = MessageSendParams(message=message)
+        configuration = None
+        for hook in self.config.push_notification_configs:
+            configuration = MessageSendConfiguration(
+                accepted_output_modes=[], blocking=not self.config.polling, push_notification_config=hook
+            )
+        params = MessageSendParams(message=message, configuration=configuration)
         if not self.config.streaming:
             answer = _result(await self.calls.send_message(_named(SendMessageRequest, params)))
             yield answer if isinstance(answer, Message) else (answer, None)

@@ -1,14 +1,19 @@
 // An A2A 0.3 agent on the JavaScript SDK 0.3: JSON-RPC at `/`, tasks and push configurations in memory.
 //
 // The tasks are known to this process only: a request that reaches another replica fails, and that is what
-// the suite looks for. Push configurations are stored and never delivered. The card stands at the path of 0.2 as well.
+// the suite looks for. Webhooks are told by the SDK's own sender. The card stands at the path of 0.2 as well.
 
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { DefaultRequestHandler, InMemoryPushNotificationStore, InMemoryTaskStore } from '@a2a-js/sdk/server';
+import {
+  DefaultPushNotificationSender,
+  DefaultRequestHandler,
+  InMemoryPushNotificationStore,
+  InMemoryTaskStore,
+} from '@a2a-js/sdk/server';
 import { agentCardHandler, jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import express from 'express';
 
@@ -170,13 +175,14 @@ const server = app.listen(Number(args.port), '127.0.0.1', () => {
     })),
     supportsAuthenticatedExtendedCard: true,
   };
+  const hooks = new InMemoryPushNotificationStore();
   const handler = new DefaultRequestHandler(
     card,
     new InMemoryTaskStore(),
     new Executor(),
     undefined,
-    new InMemoryPushNotificationStore(),
-    { send: async () => {} },
+    hooks,
+    new DefaultPushNotificationSender(hooks),
     async () => ({ ...card, name: `${args.name} (extended)` }),
   );
   for (const path of ['agent-card.json', 'agent.json']) {

@@ -46,8 +46,9 @@ function event(one) {
   return `artifact ${one.append ? '+' : '='}${one.lastChunk ? '.' : ''} ${words(one.artifact.parts)}`;
 }
 
-const message = (text, ids = {}) => ({
+const message = (text, ids = {}, asked = undefined) => ({
   message: { kind: 'message', messageId: randomUUID(), role: 'user', parts: [{ kind: 'text', text }], ...ids },
+  configuration: asked && { pushNotificationConfig: asked.hook, blocking: !asked.later },
 });
 
 const task = (id) => ({ id });
