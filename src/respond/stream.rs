@@ -360,7 +360,7 @@ impl EventStream {
             passes.extend_from_slice(&framed);
         };
         if self.first_seen {
-            self.reservation = None;
+            self.until_learned = None;
         }
         if let Some(stop) = stopped {
             self.stop(stop, record);

@@ -1,4 +1,4 @@
-//! The envelope protocol of the drafts before A2A: JSON messages that say in themselves who sends them, who is meant, in which
+//! The envelope protocol of early, unreleased A2A texts: JSON messages that say in themselves who sends them, who is meant, in which
 //! session, and what they are. No transport, no task objects, no cards.
 //!
 //! A message is walked as strictly as a call: what it is routed and authorised by must read the same to everybody. The whole

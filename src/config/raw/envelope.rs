@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::super::units::{Rate, Size, Time};
 use super::{List, RawSecurity};
 
-/// The envelope protocol of the drafts before A2A: one JSON message a POST, routed by its `recipient.agent_id` to the agents
+/// The envelope protocol of early, unreleased A2A texts: one JSON message a POST, routed by its `recipient.agent_id` to the agents
 /// that have an `envelope.agent_id`. Off without this section.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

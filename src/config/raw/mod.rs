@@ -45,7 +45,7 @@ pub struct Raw {
     /// Webhooks of callers whose A2A generation the agent does not speak. The agent is given an address of the gateway, which
     /// sends what comes there on to the caller's webhook, in the caller's generation. Off without `keys`.
     pub push: RawPush,
-    /// The envelope protocol of the drafts before A2A, as one more way in. Off without this section.
+    /// The envelope protocol of early, unreleased A2A texts, as one more way in. Off without this section.
     pub envelope: Option<RawEnvelope>,
     /// Bounds on what callers can make the gateway hold or wait for.
     pub limits: RawLimits,
