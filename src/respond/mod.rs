@@ -6,6 +6,7 @@ pub mod body;
 pub mod grpc;
 mod judge;
 pub mod learn;
+mod reasons;
 pub mod reject;
 pub mod standing;
 pub mod stream;
