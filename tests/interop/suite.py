@@ -25,7 +25,7 @@ PYTHON_1 = HERE / '.venv-1.x/bin/python'
 LOOPBACK = '127.0.0.1'
 # The paths of gRPC are whole, so behind a gateway that serves several agents each needs a host of its own. All of 127/8 is the
 # loopback on Linux.
-HOSTS = tuple(f'127.0.0.{number}' for number in range(11, 21))
+HOSTS = tuple(f'127.0.0.{number}' for number in range(11, 24))
 ISSUER = 'https://issuer.example'
 AUDIENCE = 'a2a'
 
@@ -69,7 +69,8 @@ _JSON_RPC_AGENTS = (
     AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3', '0.2')),
 )
 _REST_AGENTS = tuple(one.over(REST) for one in _JSON_RPC_AGENTS if one.name in ('py03', 'py1', 'js1'))
-AGENTS = {one.name: one for one in _JSON_RPC_AGENTS + _REST_AGENTS}
+_GRPC_AGENTS = tuple(one.over(GRPC) for one in _JSON_RPC_AGENTS if one.name in ('py03', 'py1', 'js1'))
+AGENTS = {one.name: one for one in _JSON_RPC_AGENTS + _REST_AGENTS + _GRPC_AGENTS}
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,8 @@ class Agent:
     replica: str
     process: Process
     url: str
+    # Of one that speaks gRPC, which is not served where the card is.
+    grpc: str | None = None
 
     @staticmethod
     def start(kind: AgentKind, folder: Path, replica: str = 'r1', name: str | None = None) -> 'Agent':
@@ -172,14 +175,28 @@ class Agent:
         process = Process(f'agent {kind.name} {replica}', command, log)
         try:
             port = process.first_line('READY ').split()[1]
-        except Failed:
+            agent = Agent(kind, replica, process, f'http://127.0.0.1:{port}/')
+            if kind.binding == GRPC:
+                agent.grpc = agent.offered()
+        except (Failed, OSError):
             process.stop()
             raise
-        return Agent(kind, replica, process, f'http://127.0.0.1:{port}/')
+        return agent
+
+    def offered(self) -> str:
+        """Where its card says that it is; of gRPC that is a host and a port."""
+        with urllib.request.urlopen(self.card, timeout=START_SECONDS) as response:
+            card = json.load(response)
+        one = card['supportedInterfaces'][0] if '1.0' in self.kind.generations else card
+        return f'http://{one["url"]}'
 
     @property
     def base(self) -> str:
         return self.url.rstrip('/')
+
+    @property
+    def card(self) -> str:
+        return f'{self.base}/.well-known/agent-card.json'
 
 
 def free_port() -> int:
@@ -293,8 +310,10 @@ class Gateway:
         lines = [f'  - name: {name}', f'    {route}']
         if limits:
             lines.append(f'    limits: {limits}')
+        if replicas[0].grpc:
+            lines.append(f'    card: {{ url: "{replicas[0].card}" }}')
         lines += ['    upstream:', '      endpoints:']
-        return lines + [f'        - {{ url: "{agent.url}" }}' for agent in replicas]
+        return lines + [f'        - {{ url: "{agent.grpc or agent.url}" }}' for agent in replicas]
 
     def start(self) -> None:
         folder = self.credentials.folder

@@ -1,4 +1,5 @@
-// An A2A 1.0 agent on the JavaScript SDK 1.x: JSON-RPC at `/`, or with `--rest` HTTP+JSON; tasks and push configurations in memory.
+// An A2A 1.0 agent on the JavaScript SDK 1.x: JSON-RPC at `/`, or with `--rest` HTTP+JSON, or
+// with `--grpc` gRPC on another port; tasks and push configurations in memory.
 //
 // With `--compat` it answers 0.3 too, on the same URL, and serves the card at the path of 0.2 as well; which card it
 // serves then depends on `A2A-Version`.
@@ -8,7 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 
 import { Role, TaskState } from '@a2a-js/sdk';
 import { duplicateInterfacesForLegacy } from '@a2a-js/sdk/compat/v0_3';
@@ -25,6 +26,7 @@ const { values: args } = parseArgs({
     replica: { type: 'string', default: 'r1' },
     compat: { type: 'boolean', default: false },
     rest: { type: 'boolean', default: false },
+    grpc: { type: 'boolean', default: false },
   },
 });
 
@@ -164,10 +166,10 @@ const skills = {
 };
 
 const app = express();
-const server = app.listen(Number(args.port), '127.0.0.1', () => {
+const server = app.listen(Number(args.port), '127.0.0.1', async () => {
   const { port } = server.address();
   const url = args['card-url'] ?? `http://127.0.0.1:${port}/`;
-  const binding = args.rest ? 'HTTP+JSON' : 'JSONRPC';
+  const binding = args.rest ? 'HTTP+JSON' : args.grpc ? 'GRPC' : 'JSONRPC';
   const interfaces = [{ url, protocolBinding: binding, tenant: '', protocolVersion: '1.0' }];
   const card = {
     name: args.name,
@@ -207,8 +209,18 @@ const server = app.listen(Number(args.port), '127.0.0.1', () => {
   for (const path of paths) {
     app.use(`/.well-known/${path}`, agentCardHandler({ agentCardProvider: handler, legacyCompat }));
   }
-  const calls = args.rest ? restHandler : jsonRpcHandler;
-  app.use(calls({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication, legacyCompat }));
+  if (args.grpc) {
+    const { A2AService, grpcService, UserBuilder: GrpcUserBuilder } = await import('@a2a-js/sdk/server/grpc');
+    const { Server, ServerCredentials } = await import('@grpc/grpc-js');
+    const grpc = new Server();
+    grpc.addService(A2AService, grpcService({ requestHandler: handler, userBuilder: GrpcUserBuilder.noAuthentication }));
+    const bind = promisify(grpc.bindAsync.bind(grpc));
+    const grpcPort = await bind('127.0.0.1:0', ServerCredentials.createInsecure());
+    for (const one of card.supportedInterfaces) one.url = `127.0.0.1:${grpcPort}`;
+  } else {
+    const calls = args.rest ? restHandler : jsonRpcHandler;
+    app.use(calls({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication, legacyCompat }));
+  }
   console.log(`READY ${port}`);
 });
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit(0));

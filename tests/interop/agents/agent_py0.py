@@ -1,5 +1,5 @@
 """An A2A agent on the Python SDK 0.3, or on 0.2 where the environment holds that one: JSON-RPC at `/`, or with `--rest`
-HTTP+JSON below `/v1`; tasks and push configurations in memory.
+HTTP+JSON below `/v1`, or with `--grpc` gRPC on another port; tasks and push configurations in memory.
 
 The tasks are known to this process only: a request that reaches another replica fails, and that is
 what the suite looks for. Webhooks are told by the SDK's own sender.
@@ -30,7 +30,7 @@ from a2a.types import (
 from a2a.utils import new_agent_text_message, new_task
 from a2a.utils.errors import ServerError
 
-from serving import arguments, listen, serve, skills, until_there
+from serving import arguments, listen, serve, serve_grpc, skills, until_there
 
 
 def text_parts(text: str) -> list[Part]:
@@ -87,6 +87,8 @@ class Executor(AgentExecutor):
                 await updater.start_work(say(f'step {number}'))
                 await asyncio.sleep(int(pause or 100) / 1000)
             await updater.add_artifact(text_parts(f'slow {rest}@{self.replica}'), name='slow', last_chunk=True)
+            # Whoever subscribed loses what it has not read by the end, and over gRPC that takes a moment.
+            await asyncio.sleep(0.1)
             await updater.complete()
         elif word == 'gate':
             await updater.start_work(say('waiting'))
@@ -119,7 +121,7 @@ def main() -> None:
         description='Interop agent on the Python SDK 0',
         version='1.0.0',
         url=args.card_url or f'http://127.0.0.1:{bound.getsockname()[1]}/',
-        preferred_transport='HTTP+JSON' if args.rest else 'JSONRPC',
+        preferred_transport='HTTP+JSON' if args.rest else 'GRPC' if args.grpc else 'JSONRPC',
         capabilities=AgentCapabilities(streaming=True, push_notifications=True),
         default_input_modes=['text/plain'],
         default_output_modes=['text/plain'],
@@ -138,7 +140,15 @@ def main() -> None:
     if args.rest:
         # 0.2 does not have it.
         from a2a.server.apps import A2ARESTFastAPIApplication as application
-    serve(application(card, handler, extended_agent_card=extended).build(), bound)
+
+    async def grpc() -> None:
+        from a2a.grpc.a2a_pb2_grpc import add_A2AServiceServicer_to_server
+        from a2a.server.request_handlers.grpc_handler import GrpcHandler
+
+        port = await serve_grpc(add_A2AServiceServicer_to_server, GrpcHandler(extended, handler))
+        card.url = extended.url = f'127.0.0.1:{port}'
+
+    serve(application(card, handler, extended_agent_card=extended).build(), bound, grpc if args.grpc else None)
 
 
 if __name__ == '__main__':

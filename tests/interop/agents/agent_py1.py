@@ -1,4 +1,5 @@
-"""An A2A 1.0 agent on the Python SDK 1.x: JSON-RPC at `/`, or with `--rest` HTTP+JSON; tasks and push configurations in memory.
+"""An A2A 1.0 agent on the Python SDK 1.x: JSON-RPC at `/`, or with `--rest` HTTP+JSON, or with `--grpc` gRPC on another
+port; tasks and push configurations in memory.
 
 With `--compat` it answers 0.3 too, on the same URL, and serves the card at the path of 0.2 as well. The tasks are known to this process only: a request
 that reaches another replica fails, and that is what the suite looks for. Webhooks are told by the SDK's own sender.
@@ -10,7 +11,7 @@ import httpx
 from a2a.helpers import get_message_text, new_task_from_user_message, new_text_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
-from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import (
     BasePushNotificationSender,
@@ -19,9 +20,10 @@ from a2a.server.tasks import (
     TaskUpdater,
 )
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, TaskState
+from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server
 from starlette.applications import Starlette
 
-from serving import arguments, listen, serve, skills, until_there
+from serving import arguments, listen, serve, serve_grpc, skills, until_there
 
 
 class Executor(AgentExecutor):
@@ -97,7 +99,7 @@ def main() -> None:
     bound = listen(args.port)
     url = args.card_url or f'http://127.0.0.1:{bound.getsockname()[1]}/'
     versions = ['1.0', '0.3'] if args.compat else ['1.0']
-    binding = 'HTTP+JSON' if args.rest else 'JSONRPC'
+    binding = 'HTTP+JSON' if args.rest else 'GRPC' if args.grpc else 'JSONRPC'
     card = AgentCard(
         name=args.name,
         description='Interop agent on the Python SDK 1.x',
@@ -122,14 +124,23 @@ def main() -> None:
         push_sender=BasePushNotificationSender(httpx.AsyncClient(trust_env=False), hooks),
         extended_agent_card=extended,
     )
-    if args.rest:
+    if args.grpc:
+        calls = []
+    elif args.rest:
         calls = create_rest_routes(handler, enable_v0_3_compat=args.compat)
     else:
         calls = create_jsonrpc_routes(handler, rpc_url='/', enable_v0_3_compat=args.compat)
     routes = create_agent_card_routes(card) + calls
     if args.compat:
         routes += create_agent_card_routes(card, card_url='/.well-known/agent.json')
-    serve(Starlette(routes=routes), bound)
+
+    async def grpc() -> None:
+        port = await serve_grpc(add_A2AServiceServicer_to_server, GrpcHandler(handler))
+        for one in (card, extended):
+            for interface in one.supported_interfaces:
+                interface.url = f'127.0.0.1:{port}'
+
+    serve(Starlette(routes=routes), bound, grpc if args.grpc else None)
 
 
 if __name__ == '__main__':

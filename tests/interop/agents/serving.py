@@ -19,7 +19,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument('--name', default='agent')
     parser.add_argument('--replica', default='r1', help='stands in every answer')
     parser.add_argument('--compat', action='store_true', help='serve A2A 0.3 beside 1.0, if the SDK can')
-    parser.add_argument('--rest', action='store_true', help='serve HTTP+JSON instead of JSON-RPC, if the SDK can')
+    binding = parser.add_mutually_exclusive_group()
+    binding.add_argument('--rest', action='store_true', help='serve HTTP+JSON instead of JSON-RPC, if the SDK can')
+    binding.add_argument('--grpc', action='store_true', help='serve gRPC instead of JSON-RPC, on a port of its own, if the SDK can')
     return parser.parse_args()
 
 
@@ -32,21 +34,41 @@ def listen(port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, port: int) -> None:
+    def __init__(self, config: uvicorn.Config, port: int, before) -> None:
         super().__init__(config)
         self._port = port
+        self._before = before
 
     async def startup(self, sockets=None) -> None:
+        if self._before:
+            await self._before()
         await super().startup(sockets)
         print(f'READY {self._port}', flush=True)
 
 
-def serve(app, bound: socket.socket) -> None:
+def serve(app, bound: socket.socket, before=None) -> None:
+    """`before` is awaited before anybody is served."""
     if not os.environ.get('AGENT_LOG'):
         # "boom" makes the SDKs print a stack trace for each call, which would hide what matters.
         logging.disable(logging.CRITICAL)
     config = uvicorn.Config(app, log_level='warning', lifespan='off', timeout_graceful_shutdown=1)
-    _Server(config, bound.getsockname()[1]).run(sockets=[bound])
+    _Server(config, bound.getsockname()[1], before).run(sockets=[bound])
+
+
+# Nobody else holds them.
+_started = []
+
+
+async def serve_grpc(add, servicer) -> int:
+    """For as long as the process lives; gives the port."""
+    import grpc.aio
+
+    server = grpc.aio.server()
+    add(servicer, server)
+    port = server.add_insecure_port('127.0.0.1:0')
+    await server.start()
+    _started.append(server)
+    return port
 
 
 async def until_there(path: str) -> None:

@@ -27,9 +27,15 @@ def call_of(error: Exception):
     return next((one for one in (error, error.__cause__) if hasattr(one, 'trailing_metadata')), None)
 
 
+def is_grpc_of(target: str, base: str) -> bool:
+    """gRPC is at the host and port of the base; of an agent without TLS, whose gRPC has a port of its own, at another port."""
+    parts = urlsplit(base)
+    return target == parts.netloc or (parts.scheme == 'http' and target.rpartition(':')[0] == parts.hostname)
+
+
 def is_under(url: str, base: str) -> bool:
-    """Whether a card's address is one below the base; of gRPC it is the host and the port."""
-    return url.rstrip('/') == base or url.startswith(f'{base}/') or url == urlsplit(base).netloc
+    """Whether a card's address is one below the base."""
+    return url.rstrip('/') == base or url.startswith(f'{base}/') or is_grpc_of(url, base)
 
 
 class NotApplicable(Exception):
@@ -187,7 +193,7 @@ class Session:
             # By HTTP a client of gRPC fetches the card and nothing else.
             check(not self.args.grpc or '/.well-known/' in url, f'the client of gRPC asked for {url}')
         for target in self.targets:
-            equal(target, urlsplit(self.base).netloc, 'where the client went')
+            check(is_grpc_of(target, self.base), f'the client went to {target}')
         if self.other:
             self.other.stayed()
 
