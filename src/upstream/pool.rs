@@ -6,6 +6,7 @@
 //! connection that was made before serves its exchanges to the end and no new one; so does one to an address that the
 //! endpoint's name does not have any more.
 
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,11 +37,11 @@ pub enum Class {
     Stream,
 }
 
-/// 80 % of the 100 streams that servers usually allow.
-const STREAMS_PER_CONNECTION: usize = 80;
-/// Half of the window is h2's budget for small DATA frames of slow readers.
-const HTTP2_CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+/// 80 % of the 100 streams that servers usually allow; fewer where one allows fewer.
+const STREAMS_PER_CONNECTION: u32 = 80;
 const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
+/// What all streams of a connection may leave unread: callers who read nothing hold up no other.
+const HTTP2_CONNECTION_WINDOW: u32 = STREAMS_PER_CONNECTION * HTTP2_STREAM_WINDOW;
 /// A peer that went without a goodbye is noticed within two of these.
 const HTTP2_PING: Duration = Duration::from_secs(20);
 /// Servers of gRPC end connections on which more than one comes within five minutes, or while there is no call.
@@ -86,6 +87,8 @@ struct Idle {
 struct Multiplexed {
     sender: Http2,
     streams: AtomicUsize,
+    /// How many the server allows, and this gateway opens.
+    most: Arc<AtomicUsize>,
     idle_since: Mutex<Instant>,
     made: Made,
     _place: OwnedSemaphorePermit,
@@ -154,7 +157,7 @@ impl Pool {
         self.metrics.upstream_connections.inc();
         if speaks_http2 {
             let grpc = self.connector.speaks_grpc();
-            let (sender, conn) = http2::Builder::new(self.drain.clone())
+            let (sender, mut conn) = http2::Builder::new(self.drain.clone())
                 .timer(TokioTimer::new())
                 .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
                 .initial_stream_window_size(HTTP2_STREAM_WINDOW)
@@ -165,10 +168,18 @@ impl Pool {
                 .handshake(TokioIo::new(io))
                 .await
                 .map_err(|source| failed(connect::Error::Http(source)))?;
-            self.drain.aside(conn.map(drop));
+            let most = Arc::new(AtomicUsize::new(STREAMS_PER_CONNECTION as usize));
+            let told = most.clone();
+            self.drain.aside(poll_fn(move |cx| {
+                let polled = conn.poll_unpin(cx).map(drop);
+                let allowed = conn.current_max_send_streams();
+                told.store(allowed.min(STREAMS_PER_CONNECTION as usize), Ordering::Release);
+                polled
+            }));
             let shared = Arc::new(Multiplexed {
                 sender,
                 streams: AtomicUsize::new(1),
+                most,
                 idle_since: Mutex::new(Instant::now()),
                 made,
                 _place: place,
@@ -242,11 +253,12 @@ impl Pool {
         let mut shared = lock(&self.http2);
         shared.retain(|connection| !connection.sender.is_closed());
         let free = shared.iter().find(|connection| {
+            let most = connection.most.load(Ordering::Acquire);
             self.is_current(connection.made)
                 && connection
                     .streams
                     .fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| {
-                        (streams < STREAMS_PER_CONNECTION).then_some(streams + 1)
+                        (streams < most).then_some(streams + 1)
                     })
                     .is_ok()
         });

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -148,11 +149,23 @@ pub async fn open_grpc(
     fields: &[(&str, &str)],
     body: Vec<u8>,
 ) -> http::Response<Incoming> {
+    let builder = http2::Builder::new(TokioExecutor::new());
+    open_grpc_by(&builder, address, path, fields, body).await
+}
+
+/// The same of a caller with settings of its own.
+pub async fn open_grpc_by(
+    builder: &http2::Builder<TokioExecutor>,
+    address: SocketAddr,
+    path: &str,
+    fields: &[(&str, &str)],
+    body: Vec<u8>,
+) -> http::Response<Incoming> {
     let typed = fields.iter().any(|(name, _)| *name == "content-type");
     let media_type = [("content-type", "application/grpc")];
     let more = if typed { &[][..] } else { &media_type };
     let fields = [fields, &[("te", "trailers")], more].concat();
-    http2(address, "POST", path, &fields, body).await
+    over_http2(builder, address, "POST", path, &fields, body).await
 }
 
 async fn http2(
@@ -162,10 +175,20 @@ async fn http2(
     fields: &[(&str, &str)],
     body: impl Into<Bytes>,
 ) -> http::Response<Incoming> {
+    let builder = http2::Builder::new(TokioExecutor::new());
+    over_http2(&builder, address, method, path, fields, body).await
+}
+
+async fn over_http2(
+    builder: &http2::Builder<TokioExecutor>,
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> http::Response<Incoming> {
     let stream = TcpStream::connect(address).await.expect("the gateway listens");
-    let (mut sender, conn) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-        .await
-        .expect("a connection");
+    let (mut sender, conn) = builder.handshake(TokioIo::new(stream)).await.expect("a connection");
     tokio::spawn(conn);
     let request = request(method, &format!("http://{address}{path}"), "", fields, body);
     let response = tokio::time::timeout(PATIENCE, sender.send_request(request))

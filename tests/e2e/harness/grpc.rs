@@ -187,7 +187,16 @@ impl Drop for GrpcAgent {
 
 impl GrpcAgent {
     pub async fn start(card: &str, script: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
-        Self::begin(card, None, script).await
+        Self::begin(card, None, None, script).await
+    }
+
+    /// Allows so many streams on a connection.
+    pub async fn allowing(
+        streams: u32,
+        card: &str,
+        script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self::begin(card, None, Some(streams), script).await
     }
 
     /// Behind TLS, for callers who know beforehand that it is HTTP/2.
@@ -198,12 +207,13 @@ impl GrpcAgent {
     ) -> Self {
         let mut config = (**acceptor.config()).clone();
         config.alpn_protocols = vec![b"h2".to_vec()];
-        Self::begin(card, Some(TlsAcceptor::from(Arc::new(config))), script).await
+        Self::begin(card, Some(TlsAcceptor::from(Arc::new(config))), None, script).await
     }
 
     async fn begin(
         card: &str,
         acceptor: Option<TlsAcceptor>,
+        streams: Option<u32>,
         script: impl Fn(&Received) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -232,7 +242,8 @@ impl GrpcAgent {
                 });
                 let acceptor = acceptor.clone();
                 jobs.spawn(async move {
-                    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    server.max_concurrent_streams(streams);
                     // The gateway may hang up.
                     let _ended = match acceptor {
                         None => server.serve_connection(TokioIo::new(socket), service).await,

@@ -6,6 +6,8 @@ use a2a_gateway::a2a::Binding;
 use a2a_gateway::a2a::Generation::{self, V1_0};
 use a2a_gateway::a2a::Operation::{Get, Send, Stream};
 use a2a_gateway::a2a::grpc::{self, Status};
+use hyper::client::conn::http2;
+use hyper_util::rt::TokioExecutor;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -13,8 +15,8 @@ use super::grpc::{OPEN, results};
 use super::grpc_agents::{card, message, params, start, task, update};
 use super::ownership::{ANN, BOB, with_keys};
 use crate::harness::caller::{CALLERS, Caller, dialect};
-use crate::harness::client::{Rpc, open, open_grpc, read};
-use crate::harness::grpc::{CARD_GRPC, GrpcAgent, Piece, Reply, failed, fields, framed, good};
+use crate::harness::client::{Rpc, open, open_grpc, open_grpc_by, read};
+use crate::harness::grpc::{CARD_GRPC, GrpcAgent, Piece, Received, Reply, failed, fields, framed, good};
 use crate::harness::{Gateway, KEY, eventually};
 
 #[tokio::test]
@@ -96,6 +98,64 @@ async fn a_stream_that_is_left_is_left_at_the_agent() {
         .unwrap();
     drop(open_grpc(gateway.address, &written.path, &[("x-api-key", KEY)], written.body).await);
     eventually("the agent's stream is closed", || async { sender.is_closed() }).await;
+}
+
+/// Answers everything but streams, of which it tells a first event and then what comes from the channel.
+fn task_or(stream: impl Fn() -> Reply) -> impl Fn(&Received) -> Reply {
+    move |received| match received.method().operation {
+        Stream => stream(),
+        _ => Reply::message(&message(V1_0, Get, &task("t1"))),
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_allows_few_streams_gets_more_connections() {
+    let (sender, receiver) = mpsc::channel(1);
+    let receiver = Mutex::new(Some(receiver));
+    let script = task_or(move || Reply::open(receiver.lock().unwrap().take().unwrap()));
+    let agent = GrpcAgent::allowing(1, CARD_GRPC, script).await;
+    let gateway = start(&agent, OPEN).await;
+    let caller = Caller(dialect(V1_0, Binding::Grpc));
+    // From now on the gateway knows what is allowed.
+    assert!(caller.ask(&gateway, Get, &params(Get)).await.is_ok());
+    let written = caller.write(Stream, &params(Stream));
+    sender
+        .send(framed(&message(V1_0, Stream, &json!({"task": task("t1")}))))
+        .await
+        .unwrap();
+    let open = open_grpc(gateway.address, &written.path, &[("x-api-key", KEY)], written.body).await;
+    for _ in 0..2 {
+        assert!(caller.ask(&gateway, Get, &params(Get)).await.is_ok());
+    }
+    let opened = gateway.metric("a2a_gateway_upstream_connections_opened_total").await;
+    assert!((opened - 2.0).abs() < 0.1, "{opened} connections");
+    drop(open);
+}
+
+#[tokio::test]
+async fn callers_who_read_nothing_hold_up_no_other() {
+    let event = json!({"task": {"id": "t1", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"},
+        "metadata": {"filling": "x".repeat(300 * 1024)}}});
+    let event = message(V1_0, Stream, &event);
+    let agent = GrpcAgent::start(
+        CARD_GRPC,
+        task_or(move || Reply::of((0..4).map(|_| framed(&event)).collect())),
+    )
+    .await;
+    let gateway = start(&agent, OPEN).await;
+    let caller = Caller(dialect(V1_0, Binding::Grpc));
+    // One connection for all that follows.
+    assert!(caller.ask(&gateway, Get, &params(Get)).await.is_ok());
+    let mut takes_nothing = http2::Builder::new(TokioExecutor::new());
+    takes_nothing.initial_stream_window_size(1);
+    let mut unread = Vec::new();
+    for _ in 0..20 {
+        let written = caller.write(Stream, &params(Stream));
+        let key = [("x-api-key", KEY)];
+        unread.push(open_grpc_by(&takes_nothing, gateway.address, &written.path, &key, written.body).await);
+    }
+    assert!(caller.ask(&gateway, Get, &params(Get)).await.is_ok());
+    drop(unread);
 }
 
 #[tokio::test]
