@@ -7,7 +7,7 @@
 mod table;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
@@ -96,40 +96,93 @@ pub struct SessionKey {
     id: Box<str>,
 }
 
-#[derive(Clone, Debug)]
-pub struct Session {
+struct Session {
     /// The principal that created it.
     owner: Arc<str>,
-    /// Where the recipient of the session is talked to; unknown while it is being created.
+    /// With its recipient, whose endpoint is unknown while it is being created; and with its creator.
+    recipient: Mutex<Side>,
+    creator: Mutex<Side>,
+}
+
+/// One of the two who are talked to in a session.
+#[derive(Default)]
+struct Side {
+    /// Where, once it was talked to.
     endpoint: Option<Arc<str>>,
-    /// The same of its creator, once it was talked to.
-    back: Option<Arc<str>>,
-    /// Of an A2A agent: the context of what was delegated.
-    pub context: Option<ContextId>,
+    /// Of an A2A agent: the context of what was delegated to it.
+    context: Option<ContextId>,
 }
 
-/// A live session that a message may name.
-#[derive(Clone, Debug)]
-pub struct Found {
-    pub key: SessionKey,
+/// The live session that a message names. It does not run out before the message is done, and whatever becomes of it, the message
+/// touches no other one of its name.
+pub struct Found<'a> {
+    sessions: &'a Table<SessionKey, Session>,
+    key: SessionKey,
+    session: Arc<Session>,
     /// The recipient of the session talks to its creator.
-    pub back: bool,
-    pub session: Session,
+    back: bool,
 }
 
-impl Found {
-    /// Where the recipient of the message is talked to in this session.
-    pub fn endpoint(&self) -> Option<&Arc<str>> {
-        let Session { endpoint, back, .. } = &self.session;
-        if self.back { back.as_ref() } else { endpoint.as_ref() }
+impl Session {
+    fn recipient(&self) -> MutexGuard<'_, Side> {
+        self.recipient.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn creator(&self) -> MutexGuard<'_, Side> {
+        self.creator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[derive(Clone)]
+impl Found<'_> {
+    /// Where the recipient of the message is talked to in this session.
+    pub fn endpoint(&self) -> Option<Arc<str>> {
+        self.side().endpoint.clone()
+    }
+
+    /// Keeps the session with the recipient of the message at this endpoint, unless it is kept at one already, which it gives.
+    pub fn bind(&self, endpoint: &Arc<str>) -> Arc<str> {
+        self.side().endpoint.get_or_insert_with(|| endpoint.clone()).clone()
+    }
+
+    /// The context of what is delegated to the recipient of the message.
+    pub fn context(&self) -> Option<ContextId> {
+        self.side().context.clone()
+    }
+
+    /// What is delegated to it goes on in this context, unless there is one already.
+    pub fn continue_in(&self, context: &ContextId) {
+        self.side().context.get_or_insert_with(|| context.clone());
+    }
+
+    pub fn end(&self) {
+        self.sessions.remove(&self.key, &self.session);
+    }
+
+    fn side(&self) -> MutexGuard<'_, Side> {
+        if self.back {
+            self.session.creator()
+        } else {
+            self.session.recipient()
+        }
+    }
+}
+
+impl Drop for Found<'_> {
+    fn drop(&mut self) {
+        self.sessions.touch(&self.key, &self.session, Instant::now());
+    }
+}
+
 struct Authenticated {
     principal: Arc<Principal>,
     /// In whose name it sends.
     agent_id: Box<str>,
+}
+
+/// A message that is not taken a second time.
+pub struct Taken {
+    key: (Arc<str>, Box<str>),
+    entry: Arc<()>,
 }
 
 /// Who sends a message.
@@ -235,49 +288,47 @@ impl Desk {
         let known = self.memory.authenticated.look(&hash(token), Instant::now())?;
         Some(Caller {
             principal: self.requirement.readmit(&known.principal)?,
-            agent_id: Some(known.agent_id),
+            agent_id: Some(known.agent_id.clone()),
         })
     }
 
-    /// Whether the caller has not sent a message of this id before; from then on it has.
-    pub fn takes(&self, caller: &Caller, message: &Message<'_>) -> bool {
+    /// `None`: the caller has sent a message of this id before. From then on it has.
+    pub fn take(&self, caller: &Caller, message: &Message<'_>) -> Option<Taken> {
         let owner = &caller.principal.id;
         let key = (owner.clone(), message.id.clone());
         let messages = &self.memory.messages;
-        messages.insert(key, owner, (), self.duplicates, Instant::now())
+        let entry = messages.insert(key.clone(), owner, (), self.duplicates, Instant::now())?;
+        Some(Taken { key, entry })
     }
 
     /// The message reached nobody and may come again.
-    pub fn forget(&self, caller: &Caller, message: &Message<'_>) {
-        let key = (caller.principal.id.clone(), message.id.clone());
-        self.memory.messages.remove(&key);
+    pub fn forget(&self, taken: &Taken) {
+        self.memory.messages.remove(&taken.key, &taken.entry);
     }
 
     /// The session that a message names, if it is one of its sender: created by the same principal, or with the sender as
     /// its recipient. `None`: there is none, or it is somebody else's.
-    pub fn session(&self, caller: &Caller, message: &Message<'_>) -> Option<Found> {
+    pub fn session(&self, caller: &Caller, message: &Message<'_>) -> Option<Found<'_>> {
         let sessions = &self.memory.sessions;
         let now = Instant::now();
-        let key = key(message, false)?;
-        if let Some(session) = sessions.look(&key, now) {
-            if session.owner != caller.principal.id {
-                return None;
+        let forth = key(message, false)?;
+        let (key, session, back) = match sessions.look(&forth, now) {
+            Some(session) if session.owner != caller.principal.id => return None,
+            Some(session) => (forth, session, false),
+            None => {
+                let key = key(message, true)?;
+                let session = sessions.look(&key, now)?;
+                (key, session, true)
             }
-            session.endpoint.as_ref()?;
-            sessions.touch(&key, now, |_| ())?;
-            return Some(Found {
-                key,
-                back: false,
-                session,
-            });
-        }
-        let key = self::key(message, true)?;
-        let session = sessions.touch(&key, now, |session| session.clone())?;
-        session.endpoint.as_ref()?;
+        };
+        // Nobody has a session that is not there yet.
+        session.recipient().endpoint.as_ref()?;
+        sessions.touch(&key, &session, now);
         Some(Found {
+            sessions,
             key,
-            back: true,
             session,
+            back,
         })
     }
 
@@ -288,44 +339,19 @@ impl Desk {
         let owner = &caller.principal.id;
         let session = Session {
             owner: owner.clone(),
-            endpoint: None,
-            back: None,
-            context: None,
+            recipient: Mutex::default(),
+            creator: Mutex::default(),
         };
         let sessions = &self.memory.sessions;
         let key = key(message, false)?;
-        let begun = sessions.insert(key.clone(), owner, session, idle, Instant::now());
-        // Not made in vain: what is dropped is given up.
-        begun.then(|| Beginning {
+        let session = sessions.insert(key.clone(), owner, session, idle, Instant::now())?;
+        Some(Beginning {
             sessions,
             key,
+            session,
             idle,
             kept: false,
         })
-    }
-
-    /// Keeps a session with the recipient of the message at this endpoint, unless it is kept at one already, which it gives.
-    pub fn bind(&self, found: &Found, endpoint: &Arc<str>) -> Arc<str> {
-        let bound = self.memory.sessions.touch(&found.key, Instant::now(), |session| {
-            let place = if found.back {
-                &mut session.back
-            } else {
-                &mut session.endpoint
-            };
-            place.get_or_insert_with(|| endpoint.clone()).clone()
-        });
-        bound.unwrap_or_else(|| endpoint.clone())
-    }
-
-    /// What is delegated in the session goes on in this context of the agent, unless there is one already.
-    pub fn continue_in(&self, found: &Found, context: &ContextId) {
-        self.memory.sessions.touch(&found.key, Instant::now(), |session| {
-            session.context.get_or_insert_with(|| context.clone());
-        });
-    }
-
-    pub fn end(&self, found: &Found) {
-        self.memory.sessions.remove(&found.key);
     }
 }
 
@@ -333,6 +359,7 @@ impl Desk {
 pub struct Beginning<'a> {
     sessions: &'a Table<SessionKey, Session>,
     key: SessionKey,
+    session: Arc<Session>,
     idle: Duration,
     kept: bool,
 }
@@ -340,9 +367,8 @@ pub struct Beginning<'a> {
 impl Beginning<'_> {
     /// The session is kept at this endpoint. Gives how long it may idle.
     pub fn keep(mut self, endpoint: &Arc<str>) -> Duration {
-        self.sessions.touch(&self.key, Instant::now(), |session| {
-            session.endpoint = Some(endpoint.clone());
-        });
+        self.session.recipient().endpoint = Some(endpoint.clone());
+        self.sessions.touch(&self.key, &self.session, Instant::now());
         self.kept = true;
         self.idle
     }
@@ -351,7 +377,7 @@ impl Beginning<'_> {
 impl Drop for Beginning<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.sessions.remove(&self.key);
+            self.sessions.remove(&self.key, &self.session);
         }
     }
 }

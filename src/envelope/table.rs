@@ -1,9 +1,9 @@
 //! What is remembered of callers for a while: bounded in number and time, and no caller pushes out what others have.
 //!
-//! At capacity what nobody asks for any more goes first; then a caller who holds more than a tenth makes room among its own,
-//! else the entry longest unseen goes. Time is passed in.
+//! At capacity what is over goes first; then a caller who holds more than a tenth makes room among its own, else the entry
+//! longest unseen goes. What somebody still holds is not over, however long it takes. Time is passed in.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,27 +25,32 @@ struct Inner<K, V> {
     entries: HashMap<K, Entry<V>, RandomState>,
     /// From the one longest unseen.
     order: BTreeMap<u64, K>,
+    /// Since when each is over if nobody holds it, with its place.
+    due: BTreeSet<(Instant, u64)>,
     next: u64,
     owners: HashMap<Arc<str>, usize, RandomState>,
 }
 
 struct Entry<V> {
-    value: V,
+    /// Tells it from another one of the same key, earlier or later.
+    value: Arc<V>,
     owner: Arc<str>,
+    /// In the order; 0 before it has one.
     place: u64,
-    /// Since when nobody asked for it, and how long it stays then.
-    seen: Instant,
+    /// How long it stays while nobody asks for it, and until when.
     stays: Duration,
+    due: Instant,
 }
 
-impl<K: Clone + Eq + Hash, V: Clone> Table<K, V> {
+impl<K: Clone + Eq + Hash, V> Table<K, V> {
     pub fn new(most: usize, held: IntGauge, evicted: IntCounter) -> Self {
         Self {
             inner: Mutex::new(Inner {
                 most,
                 entries: HashMap::default(),
                 order: BTreeMap::new(),
-                next: 0,
+                due: BTreeSet::new(),
+                next: 1,
                 owners: HashMap::default(),
             }),
             held,
@@ -58,57 +63,51 @@ impl<K: Clone + Eq + Hash, V: Clone> Table<K, V> {
         self.lock().most = most;
     }
 
-    /// Puts an entry in, unless there is one of this key: gives whether it did.
-    pub fn insert(&self, key: K, owner: &Arc<str>, value: V, stays: Duration, now: Instant) -> bool {
+    /// Puts an entry in, unless there is one of this key.
+    pub fn insert(&self, key: K, owner: &Arc<str>, value: V, stays: Duration, now: Instant) -> Option<Arc<V>> {
         let mut inner = self.lock();
         inner.expire(now);
         if inner.get(&key, now).is_some() {
-            return false;
+            return None;
         }
         while inner.entries.len() >= inner.most.max(1) {
             inner.make_room(owner);
             self.evicted.inc();
         }
-        let place = inner.next;
-        inner.next += 1;
-        inner.order.insert(place, key.clone());
         *inner.owners.entry(owner.clone()).or_default() += 1;
+        let value = Arc::new(value);
         let entry = Entry {
-            value,
+            value: value.clone(),
             owner: owner.clone(),
-            place,
-            seen: now,
+            place: 0,
             stays,
+            due: now,
         };
-        inner.entries.insert(key, entry);
+        inner.entries.insert(key.clone(), entry);
+        inner.see(&key, now);
         self.count(&inner);
-        true
+        Some(value)
     }
 
-    /// What is there, without holding it longer.
-    pub fn look(&self, key: &K, now: Instant) -> Option<V> {
-        let found = self.lock().get(key, now).cloned();
-        found.map(|entry| entry.value)
+    /// What is there. It does not stay longer for that, but is not over either before it is dropped.
+    pub fn look(&self, key: &K, now: Instant) -> Option<Arc<V>> {
+        self.lock().get(key, now).map(|entry| entry.value.clone())
     }
 
-    /// What is there, which stays longer for that. `change` may write to it.
-    pub fn touch<T>(&self, key: &K, now: Instant, change: impl FnOnce(&mut V) -> T) -> Option<T> {
+    /// This very entry stays longer, if it is still there.
+    pub fn touch(&self, key: &K, value: &Arc<V>, now: Instant) {
         let mut inner = self.lock();
-        inner.get(key, now)?;
-        let place = inner.next;
-        inner.next += 1;
-        let entry = inner.entries.get_mut(key)?;
-        let before = std::mem::replace(&mut entry.place, place);
-        entry.seen = now;
-        let changed = change(&mut entry.value);
-        inner.order.remove(&before);
-        inner.order.insert(place, key.clone());
-        Some(changed)
+        if inner.is(key, value) {
+            inner.see(key, now);
+        }
     }
 
-    pub fn remove(&self, key: &K) {
+    /// Takes this very entry out, if it is still there.
+    pub fn remove(&self, key: &K, value: &Arc<V>) {
         let mut inner = self.lock();
-        inner.take(key);
+        if inner.is(key, value) {
+            inner.take(key);
+        }
         self.count(&inner);
     }
 
@@ -121,7 +120,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Table<K, V> {
     }
 }
 
-impl<K: Clone + Eq + Hash, V: Clone> Inner<K, V> {
+impl<K: Clone + Eq + Hash, V> Inner<K, V> {
     fn get(&mut self, key: &K, now: Instant) -> Option<&Entry<V>> {
         let gone = self.entries.get(key)?.is_over(now);
         if gone {
@@ -130,11 +129,32 @@ impl<K: Clone + Eq + Hash, V: Clone> Inner<K, V> {
         self.entries.get(key)
     }
 
+    fn is(&self, key: &K, value: &Arc<V>) -> bool {
+        self.entries
+            .get(key)
+            .is_some_and(|entry| Arc::ptr_eq(&entry.value, value))
+    }
+
+    /// Puts an entry last in order.
+    fn see(&mut self, key: &K, now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
+        self.order.remove(&entry.place);
+        self.due.remove(&(entry.due, entry.place));
+        entry.place = self.next;
+        entry.due = now.checked_add(entry.stays).unwrap_or(entry.due);
+        self.next += 1;
+        self.order.insert(entry.place, key.clone());
+        self.due.insert((entry.due, entry.place));
+    }
+
     fn take(&mut self, key: &K) {
         let Some(entry) = self.entries.remove(key) else {
             return;
         };
         self.order.remove(&entry.place);
+        self.due.remove(&(entry.due, entry.place));
         if let Some(count) = self.owners.get_mut(&entry.owner) {
             *count -= 1;
             if *count == 0 {
@@ -143,13 +163,17 @@ impl<K: Clone + Eq + Hash, V: Clone> Inner<K, V> {
         }
     }
 
-    /// Those at the old end whose time is over.
+    /// What is over goes; what is held then counts as seen.
     fn expire(&mut self, now: Instant) {
-        while let Some((_, key)) = self.order.first_key_value()
-            && self.entries.get(key).is_none_or(|entry| entry.is_over(now))
+        let due: Vec<_> = self.due.range(..=(now, u64::MAX)).map(|(_, place)| *place).collect();
+        for key in due
+            .iter()
+            .filter_map(|place| self.order.get(place).cloned())
+            .collect::<Vec<_>>()
         {
-            let key = key.clone();
-            self.take(&key);
+            if self.get(&key, now).is_some() {
+                self.see(&key, now);
+            }
         }
     }
 
@@ -166,17 +190,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Inner<K, V> {
 
 impl<V> Entry<V> {
     fn is_over(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.seen) >= self.stays
-    }
-}
-
-impl<V: Clone> Clone for Entry<V> {
-    fn clone(&self) -> Self {
-        Self {
-            value: self.value.clone(),
-            owner: self.owner.clone(),
-            ..*self
-        }
+        self.due <= now && Arc::strong_count(&self.value) == 1
     }
 }
 
@@ -185,6 +199,7 @@ mod tests {
     use super::*;
 
     const STAYS: Duration = Duration::from_secs(10);
+    const BRIEF: Duration = Duration::from_secs(1);
 
     struct Fixture {
         table: Table<String, u32>,
@@ -210,6 +225,18 @@ mod tests {
         fn put(&self, owner: &str, key: &str, seconds: u64) -> bool {
             self.table
                 .insert(key.to_owned(), &Arc::from(owner), 0, STAYS, self.at(seconds))
+                .is_some()
+        }
+
+        fn put_briefly(&self, owner: &str, key: &str, seconds: u64) -> Arc<u32> {
+            let at = self.at(seconds);
+            let put = self.table.insert(key.to_owned(), &Arc::from(owner), 0, BRIEF, at);
+            put.expect("there is none")
+        }
+
+        fn held(&self, key: &str, seconds: u64) -> Arc<u32> {
+            let found = self.table.look(&key.to_owned(), self.at(seconds));
+            found.expect("it is there")
         }
 
         fn has(&self, key: &str, seconds: u64) -> bool {
@@ -224,7 +251,7 @@ mod tests {
         assert!(!known.put("ann", "a", 9), "it is there");
         assert!(!known.put("bob", "a", 9), "whoever asks");
         assert!(known.put("ann", "a", 10), "looking did not hold it longer");
-        known.table.remove(&"a".to_owned());
+        known.table.remove(&"a".to_owned(), &known.held("a", 10));
         assert!(known.put("ann", "a", 10));
         assert_eq!(known.table.held.get(), 1);
     }
@@ -234,14 +261,40 @@ mod tests {
         let known = fixture(10);
         known.put("ann", "a", 0);
         let key = "a".to_owned();
-        let used = known.table.touch(&key, known.at(9), |value| {
-            *value += 1;
-            *value
-        });
-        assert_eq!(used, Some(1));
+        known.table.touch(&key, &known.held("a", 9), known.at(9));
         assert!(known.has("a", 18));
         assert!(!known.has("a", 19));
-        assert_eq!(known.table.touch(&key, known.at(19), |value| *value), None);
+    }
+
+    #[test]
+    fn what_is_held_is_not_over_before_it_is_dropped() {
+        let known = fixture(2);
+        let key = "a".to_owned();
+        let held = known.put_briefly("ann", "a", 0);
+        known.put("bob", "b", 5);
+        assert!(known.has("a", 6), "whoever looks");
+        known.put("carl", "c", 6);
+        assert!(
+            known.has("a", 6) && !known.has("b", 6),
+            "whoever comes: it was used last"
+        );
+        known.table.touch(&key, &held, known.at(100));
+        drop(held);
+        assert!(known.has("a", 100), "dropped, it stays its time");
+        assert!(!known.has("a", 101));
+    }
+
+    #[test]
+    fn another_one_of_the_same_key_is_left_alone() {
+        let known = fixture(2);
+        let key = "a".to_owned();
+        let old = known.put_briefly("ann", "a", 0);
+        known.table.remove(&key, &old);
+        known.put("bob", "a", 0);
+        known.table.remove(&key, &old);
+        known.table.touch(&key, &old, known.at(9));
+        assert!(known.has("a", 9), "it is not the one that was removed");
+        assert!(!known.has("a", 10), "nor the one that was touched");
     }
 
     #[test]
@@ -255,7 +308,7 @@ mod tests {
             (3, 0),
             "at the bound"
         );
-        known.table.touch(&"a".to_owned(), known.at(3), |_| ());
+        known.table.touch(&"a".to_owned(), &known.held("a", 3), known.at(3));
         known.put("d", "d", 4);
         assert_eq!(
             (known.table.held.get(), known.table.evicted.get()),
@@ -298,5 +351,16 @@ mod tests {
         known.put("carl", "c", 12);
         assert!(known.has("b", 12) && known.has("c", 12));
         assert_eq!(known.table.evicted.get(), 0, "nobody lost anything");
+    }
+
+    #[test]
+    fn what_is_over_makes_room_behind_what_is_not_too() {
+        let known = fixture(3);
+        known.put("ann", "a", 0);
+        drop(known.put_briefly("bob", "b", 1));
+        drop(known.put_briefly("bob", "c", 1));
+        assert!(known.put("carl", "d", 3));
+        assert!(known.has("a", 3), "older, but not over");
+        assert_eq!((known.table.held.get(), known.table.evicted.get()), (2, 0));
     }
 }

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use super::send::{Sent, Way};
 use super::translate::{CONDITIONS, drop_fields};
 use super::{Agent, Delegated, Downstream, EnvelopeDesk, Pipeline};
-use crate::a2a::envelope::{self, About, Control, Credential, Kind, Message};
+use crate::a2a::envelope::{self, About, Control, Credential, Kind, Message, Told};
 use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, RpcId};
 use crate::authenticate::{self, identify};
 use crate::authorize::{self, Permit};
@@ -28,6 +28,7 @@ use crate::observe::record::rfc3339;
 use crate::observe::{self, Outcome, Reason};
 use crate::owners::Named;
 use crate::parse;
+use crate::respond::answer::Standing;
 use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
 use crate::respond::{Body, Reject, answer, reject};
@@ -90,7 +91,7 @@ struct Known<'a> {
     bytes: &'a Bytes,
     index: AgentIndex,
     agent: &'a Arc<Agent>,
-    session: Option<Found>,
+    session: Option<Found<'a>>,
 }
 
 impl Talk<'_> {
@@ -157,9 +158,8 @@ impl Talk<'_> {
             return Err(Reject::new(Reason::BodyTooLarge));
         }
         let session = self.session(&caller, &message)?;
-        if !self.desk.takes(&caller, &message) {
-            return Err(Reject::new(Reason::MessageDuplicate));
-        }
+        let taken = self.desk.take(&caller, &message);
+        let taken = taken.ok_or_else(|| Reject::new(Reason::MessageDuplicate))?;
         let known = Known {
             caller: &caller,
             message: &message,
@@ -172,7 +172,7 @@ impl Talk<'_> {
         if let Err(reject) = &answered
             && reaches_nobody(reject.reason)
         {
-            self.desk.forget(&caller, &message);
+            self.desk.forget(&taken);
         }
         answered
     }
@@ -240,7 +240,7 @@ impl Talk<'_> {
             principal,
             agent_id: None,
         };
-        if !self.desk.takes(&caller, message) {
+        if self.desk.take(&caller, message).is_none() {
             return Err(Reject::new(Reason::MessageDuplicate));
         }
         let now = self.pipeline.observer.clock.unix_seconds();
@@ -255,7 +255,7 @@ impl Talk<'_> {
     }
 
     /// The session that the message names, which must be there unless the message creates it.
-    fn session(&self, caller: &Caller, message: &Message<'_>) -> Result<Option<Found>, Reject> {
+    fn session(&self, caller: &Caller, message: &Message<'_>) -> Result<Option<Found<'_>>, Reject> {
         let needs_id = || Reject::new(Reason::InvalidRequest).because("this action needs a session_id");
         let control = match &message.kind {
             Kind::Control(control) => Some(control),
@@ -285,9 +285,12 @@ impl Talk<'_> {
         if known.agent.speaks_envelope {
             return self.forward(known, parts, held).await;
         }
-        let caller = known.agent.in_service()?.readmit(&known.caller.principal)?;
+        if let Kind::Delegation = known.message.kind {
+            return self.delegate(known, parts, held).await;
+        }
+        let permit = self.permit(known, &*known.agent.in_service()?, held).await?;
+        let caller = permit.principal();
         match (&known.message.kind, &known.session) {
-            (Kind::Delegation, _) => self.delegate(known, parts, held).await,
             (Kind::Control(Control::Create { timeout }), _) => {
                 let ask = Ask {
                     context: None,
@@ -298,7 +301,7 @@ impl Talk<'_> {
                 Ok(self.respond(held, &format!(r#"{{"timeout":{}}}"#, idle.as_secs())))
             }
             (Kind::Control(Control::Terminate), Some(session)) => {
-                self.desk.end(session);
+                session.end();
                 Ok(self.respond(held, "{}"))
             }
             (Kind::Control(Control::NegotiateVersion { offered }), _) if Control::offers_known(offered) => {
@@ -312,6 +315,7 @@ impl Talk<'_> {
                 | Kind::Notification
                 | Kind::Error
                 | Kind::Authentication(_)
+                | Kind::Delegation
                 | Kind::Extension,
                 _,
             ) => Err(Reject::new(Reason::UnsupportedOperation).because(
@@ -328,8 +332,8 @@ impl Talk<'_> {
         held: &mut Held,
     ) -> Result<Answered, Reject> {
         let session = known.session.as_ref();
-        let context = session.and_then(|found| found.session.context.as_ref());
-        let written = envelope::write_send(known.message, context, self.pipeline.json);
+        let context = session.and_then(Found::context);
+        let written = envelope::write_send(known.message, context.as_ref(), self.pipeline.json);
         let (body, task_id) = written
             .inspect_err(|error| held.record.detail = Some(error.as_str()))
             .map_err(Reject::from)?;
@@ -365,7 +369,7 @@ impl Talk<'_> {
             return Err(Reject::new(Reason::UpstreamBadAnswer));
         };
         if let (Some(found), Some(context)) = (session, &held.record.context) {
-            self.desk.continue_in(found, context);
+            found.continue_in(context);
         }
         let sent = envelope::read_sent(&bytes, task_id).map_err(|_| Reject::new(Reason::UpstreamBadAnswer))?;
         let timestamp = self.timestamp();
@@ -394,13 +398,10 @@ impl Talk<'_> {
             Some(endpoint) => Way::Owned(endpoint),
             None => Way::Free,
         };
-        let beginning = match (&known.message.kind, &known.session) {
-            (Kind::Control(Control::Create { timeout }), _) => Some(self.begin(known, *timeout)?),
-            (Kind::Control(Control::Terminate), Some(session)) => {
-                self.desk.end(session);
-                None
-            }
-            _ => None,
+        let beginning = if let Kind::Control(Control::Create { timeout }) = &known.message.kind {
+            Some(self.begin(known, *timeout)?)
+        } else {
+            None
         };
         drop_fields(&mut parts.headers, &CONDITIONS);
         parts.headers.remove(hygiene::A2A_VERSION);
@@ -410,15 +411,15 @@ impl Talk<'_> {
         let Sent { selected, answer, .. } = Box::pin(sent).await?;
         let endpoint = selected.endpoint();
         let principal = &permit.principal().id;
-        let bad = |reason| {
+        let Answer { parts, body } = answer;
+        let standing = Standing::of(&parts);
+        answer::check_head(&parts, POSTED).map_err(|reason| {
             agent.metrics.upstream_failed(reason);
             if reason == Reason::UpstreamBadAnswer {
                 endpoint.failed(Fault::Answer, principal);
             }
             Reject::new(reason)
-        };
-        let Answer { parts, body } = answer;
-        answer::check_head(&parts, POSTED).map_err(bad)?;
+        })?;
         let head = Head::Http(parts.status.as_u16());
         let whole = agent.upstream.whole(head, body, endpoint).await.map_err(|error| {
             if let Some(fault) = error.fault() {
@@ -428,18 +429,31 @@ impl Talk<'_> {
         })?;
         let bytes = whole.body;
         let taken = bytes.is_empty() && parts.status.is_success();
-        let outcome = if taken {
-            Outcome::Ok
+        let told = if taken {
+            Some(Told::Done)
         } else {
-            match envelope::read_answer(&bytes, known.message, pipeline.json) {
-                Some(Kind::Error) => Outcome::AgentError,
-                Some(_) => Outcome::Ok,
-                None => return Err(bad(Reason::UpstreamBadAnswer)),
-            }
+            envelope::read_answer(&bytes, known.message, pipeline.json)
         };
-        endpoint.succeeded();
-        if let Some(beginning) = beginning.filter(|_| outcome == Outcome::Ok) {
-            beginning.keep(&endpoint.url);
+        match standing.with(told.is_some()) {
+            Some(true) => endpoint.succeeded(),
+            Some(false) => endpoint.failed(Fault::Answer, principal),
+            None => {}
+        }
+        let told = told.ok_or_else(|| {
+            agent.metrics.upstream_failed(Reason::UpstreamBadAnswer);
+            Reject::new(Reason::UpstreamBadAnswer)
+        })?;
+        let outcome = match told {
+            Told::Error => Outcome::AgentError,
+            Told::Failure | Told::Done => Outcome::Ok,
+        };
+        if told == Told::Done {
+            if let Some(beginning) = beginning {
+                beginning.keep(&endpoint.url);
+            }
+            if let (Kind::Control(Control::Terminate), Some(session)) = (&known.message.kind, &known.session) {
+                session.end();
+            }
         }
         let mut answered = message(bytes, outcome);
         if taken {
@@ -505,14 +519,14 @@ impl Talk<'_> {
             return Ok(None);
         };
         if let Some(endpoint) = found.endpoint() {
-            return Ok(Some(endpoint.clone()));
+            return Ok(Some(endpoint));
         }
         let ask = Ask {
             context: None,
             principal: Some(&*known.caller.principal.id),
         };
         let chosen = known.agent.endpoints.choose(ask, &[])?;
-        Ok(Some(self.desk.bind(found, &chosen.url)))
+        Ok(Some(found.bind(&chosen.url)))
     }
 
     /// The gateway's own answer, in the recipient's place.

@@ -265,6 +265,17 @@ struct Members<'a> {
     look_alike: bool,
 }
 
+/// How an agent answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// An `error`.
+    Error,
+    /// A `response` whose `status` is `failure`.
+    Failure,
+    /// As the message asked, as far as anybody can tell.
+    Done,
+}
+
 /// Reads a body as a message.
 pub fn read(body: &[u8], limits: Limits) -> Result<Message<'_>, MessageError> {
     let unread = |kind| MessageError {
@@ -276,24 +287,31 @@ pub fn read(body: &[u8], limits: Limits) -> Result<Message<'_>, MessageError> {
     members.judge(limits).map_err(|kind| MessageError { kind, about })
 }
 
-/// What an agent answered to a message, if that is one at all: an answer to another message is none. After `set_encryption`
-/// nobody can tell which one it answers.
-pub fn read_answer<'a>(body: &'a [u8], to: &Message<'_>, limits: Limits) -> Option<Kind<'a>> {
+/// What an agent answered to a message, if that is a message at all: an answer to another one is none. After `set_encryption`
+/// nobody can tell which one it answers, or how.
+pub fn read_answer(body: &[u8], to: &Message<'_>, limits: Limits) -> Option<Told> {
     let answer = read(body, limits).ok()?;
+    let (mut other, mut failed) = (false, false);
     if let Kind::Response | Kind::Error = answer.kind {
-        let mut other = false;
         let read = members(answer.content, limits, |cursor, name| {
-            if name == b"in_response_to" {
-                other = !matches!(text(cursor)?, Member::Is(id) if id == to.id);
-                return Ok(true);
+            match name {
+                b"in_response_to" => other = !matches!(text(cursor)?, Member::Is(id) if id == to.id),
+                b"status" => failed = matches!(text(cursor)?, Member::Is(status) if &*status == "failure"),
+                _ => return Ok(false),
             }
-            Ok(false)
+            Ok(true)
         });
         if other || read.is_err() {
             return None;
         }
     }
-    Some(answer.kind)
+    Some(if matches!(answer.kind, Kind::Error) {
+        Told::Error
+    } else if failed {
+        Told::Failure
+    } else {
+        Told::Done
+    })
 }
 
 fn walk(body: &[u8], limits: Limits) -> Result<Members<'_>, ErrorKind> {

@@ -401,6 +401,14 @@ fn an_answer_to_another_message_is_none() {
     check("response", r#""sealed""#, true);
     check("response", "{}", true);
     check("notification", r#"{"in_response_to":"m2"}"#, true);
+    let told = |message_type: &str, content: &str| {
+        let answer = of_type(message_type, content);
+        read_answer(answer.as_bytes(), &asked, Limits::default())
+    };
+    assert_eq!(told("response", r#"{"status":"success"}"#), Some(Told::Done));
+    assert_eq!(told("response", r#"{"status":"failure"}"#), Some(Told::Failure));
+    assert_eq!(told("error", r#"{"status":"failure"}"#), Some(Told::Error));
+    assert_eq!(told("notification", r#"{"status":"failure"}"#), Some(Told::Done));
     assert!(read_answer(b"<html>", &asked, Limits::default()).is_none());
     assert!(read_answer(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, &asked, Limits::default()).is_none());
 }

@@ -24,7 +24,7 @@ pub struct RawEnvelope {
     /// a person who thinks.
     pub session_timeout: Time,
     /// Most sessions held. At capacity a caller who holds more than a tenth makes room among its own, else the one longest without a
-    /// message goes. Ten thousand need some 10 MB.
+    /// message goes; what has run out goes before any. Ten thousand need some 10 MB.
     pub max_sessions: u32,
     /// How long a `message_id` is remembered: the same caller's second message of that id is refused. Ten minutes outlast what
     /// senders try again.

@@ -85,6 +85,10 @@ pub(super) async fn yard() -> Agent {
 }
 
 pub(super) fn responds(received: &Received) -> Reply {
+    Reply::Json(answer(received))
+}
+
+pub(super) fn answer(received: &Received) -> String {
     let asked = received.json();
     let mut said = message(
         "answer",
@@ -95,7 +99,7 @@ pub(super) fn responds(received: &Received) -> Reply {
     );
     said["session_id"] = asked["session_id"].clone();
     // Not as a writer of the gateway's would have it.
-    Reply::Json(format!(" {said:#}\n"))
+    format!(" {said:#}\n")
 }
 
 /// Completes what it is sent, in the dialect of its card.
@@ -463,6 +467,32 @@ async fn an_answer_that_is_none_is_the_agents_fault() {
 }
 
 #[tokio::test]
+async fn what_an_agent_refuses_does_not_count_against_it() {
+    let harbour = harbour(CARD).await;
+    let refuses = |received: &Received| match received.json()["message_type"].as_str() {
+        Some("request") => Reply::Whole(404, "content-type: text/plain\r\n", "no such".to_owned()),
+        _ => responds(received),
+    };
+    let yards = [Agent::start(refuses).await, Agent::start(refuses).await];
+    let yaml = config(&[harbour.address], &yards.each_ref().map(|yard| yard.address), "").replace(
+        "binding: envelope }, ",
+        "binding: envelope }, balance: round_robin, ejection: { consecutive_failures: 2 }, ",
+    );
+    let gateway = Gateway::start(&yaml).await;
+    gateway.ready().await;
+    for round in 0..4 {
+        // Both callers at both endpoints.
+        for (number, key) in [ANN, ANN, BOB, BOB].into_iter().enumerate() {
+            let id = format!("m{round}-{number}");
+            let said = message(&id, "guest_1", "agent_yard", "request", json!({}));
+            refused(&say(&gateway, key, &said).await, 502, "upstream_bad_answer");
+        }
+    }
+    assert_eq!(gateway.metric("a2a_gateway_endpoint_ejections_total").await, 0.0);
+    assert!(yards.iter().all(|yard| yard.received().len() == 8), "both are at work");
+}
+
+#[tokio::test]
 async fn the_agents_own_requirement_holds_too() {
     let (harbour, yard) = (harbour(CARD).await, yard().await);
     const OWN: &str = "security: [ { key: [ work ] } ]";
@@ -498,6 +528,14 @@ async fn the_agents_rate_limits_hold() {
     refused(&say(&gateway, ANN, &request("m2")).await, 429, "rate_limited");
     assert_eq!(say(&gateway, ANN, &delegation("m3")).await.status, 200);
     refused(&say(&gateway, ANN, &delegation("m4")).await, 429, "rate_limited");
+    for (id, action) in [("m5", "create"), ("m6", "negotiate_version")] {
+        let content = json!({"action": action, "supported_versions": ["1.0.0"]});
+        let mut said = message(id, "agent_pilot", "agent_harbour", "session_control", content);
+        if action == "create" {
+            said["session_id"] = "s".into();
+        }
+        refused(&say(&gateway, ANN, &said).await, 429, "rate_limited");
+    }
     assert_eq!((harbour.received().len(), yard.received().len()), (1, 1));
 }
 

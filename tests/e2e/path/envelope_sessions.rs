@@ -284,7 +284,11 @@ async fn the_session_of_a_dead_endpoint_is_unavailable_and_a_new_one_goes_elsewh
     }
     let ended = say(&gateway, ANN, &terminate("t", "s", "agent_pilot", "agent_yard")).await;
     refused(&ended, 503, "owner_unavailable");
-    refused(&say(&gateway, ANN, &request("gone", "s")).await, 200, "session_unknown");
+    refused(
+        &say(&gateway, ANN, &request("still", "s")).await,
+        503,
+        "owner_unavailable",
+    );
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod balance;
 mod card;
 mod envelope;
 mod envelope_authentication;
+mod envelope_session_ends;
 mod envelope_sessions;
 mod extended_card;
 mod grpc;
