@@ -110,6 +110,7 @@ impl Pipeline {
         let asked = translates.then(|| selected.endpoint().url.clone());
         let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
         let principal = principal.clone();
+        let learned = learner.clone();
         let finishing = self.drain.finishing(held.slot.take(), async move {
             let endpoint = selected.endpoint();
             let read = reader.upstream.whole(head, body, endpoint).await;
@@ -163,6 +164,10 @@ impl Pipeline {
         let is_turned = is_card && speaks.binding == Binding::Grpc && outcome == Outcome::Ok;
         match (translating, asked) {
             (Some(mut translating), Some(asked)) => {
+                if outcome == Outcome::AgentError {
+                    let ended = translating.ended(agent, permit, &asked, &learned, self.json);
+                    Box::pin(ended).await?;
+                }
                 if is_turned {
                     translating.reads_json();
                     whole.end = End::Http(200);

@@ -321,6 +321,33 @@ impl Translating {
         Ok((Whole { body, end }, Outcome::Ok))
     }
 
+    /// Of an agent that refused to begin a stream it is asked too whether the task has ended, which it may say by any error. Any
+    /// other answer leaves that error as it is.
+    pub async fn ended(
+        &self,
+        agent: &Agent,
+        permit: &Permit,
+        url: &str,
+        learner: &Learner,
+        json: json::Limits,
+    ) -> Result<(), Reject> {
+        if !self.pair.owes_task(permit.call().operation) {
+            return Ok(());
+        }
+        let asked = async {
+            let endpoint = agent.endpoints.owner(url)?;
+            let selected = match endpoint.enter() {
+                Some(selected) => selected,
+                None => place(agent, endpoint).await?,
+            };
+            self.first_event(agent, permit, &selected, learner, json).await
+        };
+        match asked.await {
+            Err(ended) if ended.reason == Reason::UnsupportedOperation => Err(ended),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// The event with which the stream of the caller begins, where the agent's own may not begin with a task.
     pub async fn first_event(
         &self,

@@ -364,6 +364,33 @@ async fn errors_of_its_own_dialect_pass_untouched() {
 }
 
 #[tokio::test]
+async fn a_refused_subscription_to_a_task_that_has_ended_is_unsupported_in_1_0() {
+    // Agents of the Python SDK 0.3 refuse without a stream and without a word.
+    let refused = Status {
+        code: 3,
+        message: String::new(),
+        details: None,
+    };
+    for (state, expected) in [("TASK_STATE_COMPLETED", -32004), ("TASK_STATE_WORKING", -32602)] {
+        let refused = refused.clone();
+        let agent = GrpcAgent::start(CARD_GRPC_0_3, move |request| {
+            if request.method().operation == Get {
+                let told = json!({"id": "t1", "contextId": "c", "status": {"state": state}});
+                return Reply::of(vec![framed(&message(V0_3, Get, &told)), good()]);
+            }
+            Reply::failed(&refused)
+        })
+        .await;
+        let gateway = start(&agent, OPEN).await;
+        for caller in CALLERS.map(Caller) {
+            let got = caller.ask(&gateway, Subscribe, &params(Subscribe)).await;
+            let expected = if caller.0.generation == V1_0 { expected } else { -32602 };
+            assert_eq!(got, Err(expected), "{state}, {:?}", caller.0);
+        }
+    }
+}
+
+#[tokio::test]
 async fn lists_and_cards_are_written_anew() {
     let unknown = [0xfa, 0x01, 0x03, b'n', b'e', b'w'];
     let agent = GrpcAgent::start(CARD_GRPC, move |request| {

@@ -434,6 +434,31 @@ async fn a_new_caller_cannot_subscribe_to_what_has_ended_or_never_was() {
 }
 
 #[tokio::test]
+async fn a_subscription_that_is_refused_whole_is_unsupported_only_if_the_task_has_ended() {
+    for (state, code, reason) in [
+        ("completed", -32004, Some("UNSUPPORTED_OPERATION")),
+        ("working", -32602, None),
+    ] {
+        let agent = Agent::with_card(CARD_0_3, move |request| match request.json()["method"].as_str() {
+            Some("tasks/get") => Reply::Json(answer(request, &task_0_3("t1", state))),
+            _ => Reply::Json(format!(
+                r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32602,"message":"It has ended"}}}}"#,
+                request.id()
+            )),
+        })
+        .await;
+        let gateway = Gateway::of(&[agent.address], "policy: { task_owner: none }", "").await;
+        let got = ask(&gateway, &[], &of_task("SubscribeToTask", "t1")).await;
+        assert_eq!((got.status, got.code()), (200, code), "{state}");
+        if let Some(reason) = reason {
+            assert_eq!(got.json()["error"]["data"], info(reason));
+        }
+        let methods: Vec<_> = agent.received().iter().map(|it| it.json()["method"].clone()).collect();
+        assert_eq!(methods, ["tasks/resubscribe", "tasks/get"], "{state}");
+    }
+}
+
+#[tokio::test]
 async fn a_task_without_a_record_is_looked_for_in_the_agents_generation() {
     let replica = |known: bool| async move {
         Agent::with_card(CARD_0_3, move |request| {
