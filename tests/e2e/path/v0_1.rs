@@ -349,6 +349,12 @@ async fn an_answer_about_another_task_is_withheld() {
         } else {
             task
         };
+        if request.json()["method"] == "SendStreamingMessage" {
+            let (sender, events) = mpsc::channel(1);
+            let told = event(&request.id(), &json!({ "task": result }).to_string());
+            sender.try_send(Some(told)).expect("room");
+            return Reply::Stream(events);
+        }
         Reply::Json(format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
             request.id()
@@ -362,6 +368,37 @@ async fn an_answer_about_another_task_is_withheld() {
         assert_eq!((got.status, got.code()), (502, -32603), "{}", got.text());
         assert!(!got.text().contains("theirs"), "{}", got.text());
     }
+    // The head is gone by then.
+    let fields = [("content-type", "application/json"), ("x-api-key", ANN)];
+    let streamed = open(gateway.address, "POST", "/agent", &fields, &stream_to("mine")).await;
+    assert_eq!(read(streamed).await, (String::new(), false), "a broken end");
+}
+
+/// FIXME: what the agent was asked could be awaited all the same, and its answer learned from.
+#[tokio::test]
+async fn a_name_is_free_again_when_its_caller_left_before_an_answer() {
+    let (_answer, answered) = oneshot::channel();
+    let answered = Mutex::new(Some(answered));
+    let count = AtomicUsize::new(0);
+    let agent = Agent::start(move |request| match answered.lock().unwrap().take() {
+        Some(answered) => Reply::Later(answered),
+        None => Speaks::V1_0.answer(request, &count),
+    })
+    .await;
+    let gateway = start(&agent, STRICT).await;
+    let send = send_to("mine", "x");
+    tokio::select! {
+        _ = by(ANN, &gateway, &send) => panic!("nobody has answered"),
+        () = eventually("the first is under way", || async { agent.received().len() == 1 }) => {}
+    }
+    let again = || async { by(ANN, &gateway, &send).await.status == 200 };
+    eventually("the name is free", again).await;
+    let message = agent.received().pop().expect("a call").json()["params"]["message"].clone();
+    assert_eq!(
+        (agent.received().len(), message.get("taskId")),
+        (2, None),
+        "a second task"
+    );
 }
 
 #[tokio::test]
