@@ -1,9 +1,12 @@
 //! What callers of A2A 0.1 call their tasks: there the client names a task, in later generations its agent does.
 //!
-//! A record tells which task of the agent an id stands for. It is kept like the others, in a table of its own with the same
-//! bound and in the same stores, under the hash of its owner and the id, because two owners may choose the same. What it
-//! stands for is in the place of the endpoint, with the session that the caller began the task with; its state is the
-//! task's, so that both grow old together. It is nothing without the record of its task, and goes with it.
+//! A record tells which task of the agent an id stands for. It is kept like the others, in a table of its own and in the
+//! same stores, under the hash of its owner and the id, because two owners may choose the same. What it stands for is in the
+//! place of the endpoint, with the session that the caller began the task with.
+//!
+//! It is nothing without the record of its task, and stays as long as that: a send under a name that went earlier would begin
+//! a second task. So its own age does not end it, and at capacity go names whose tasks have gone (`make_room_for_names`).
+//! Where gateways share records, this one need not know the task's, and a name grows old by itself.
 //!
 //! Until an answer has told of the task, the call that begins it holds the name (`Beginnings`): another one under the same
 //! would begin a second task.
@@ -16,6 +19,7 @@ use ahash::RandomState;
 use aws_lc_rs::digest;
 
 use super::journal::record::Kind;
+use super::shard::Entry;
 use super::{Affinity, Inquiry, lock};
 use crate::a2a::TaskId;
 
@@ -85,6 +89,41 @@ impl Affinity {
             return None;
         }
         Some(meaning)
+    }
+}
+
+/// A name more than there are tasks drops some of those whose tasks have gone: of so many that are looked at. So there are a
+/// sixteenth more names than tasks at most, as long as each task has one.
+const LOOKED_AT: usize = 16;
+
+/// The bound of names, for so many tasks. It is not met before tasks have several names each.
+pub(super) fn most(max_tasks: usize) -> usize {
+    max_tasks.saturating_mul(2)
+}
+
+impl Affinity {
+    pub(super) fn make_room_for_names(&self) {
+        if self.aliases.has(self.tasks.max()) {
+            self.weed_names(LOOKED_AT);
+        }
+    }
+
+    /// Drops names whose tasks have gone, of so many.
+    pub(super) fn weed_names(&self, count: usize) {
+        if self.store.sharing().is_none() {
+            self.aliases.weed(count, &self.store, &|name| self.keeps_name(name));
+        }
+    }
+
+    /// The task of a name is known, and no other gateway could know better.
+    pub(super) fn keeps_name(&self, name: &Entry) -> bool {
+        let knows = |meaning: Meaning| self.tasks.holds(name.agent(), meaning.task.as_str());
+        self.store.sharing().is_none() && Meaning::read(name.endpoint()).is_some_and(knows)
+    }
+
+    /// Whoever has more than a tenth of all names, because its tasks have several, makes room among its own.
+    pub(super) fn is_greedy_of_names(&self, principal: &str) -> bool {
+        self.aliases.is_full() && self.names_of_aliases.uses(principal) > self.aliases.max() / 10
     }
 }
 

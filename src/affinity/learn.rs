@@ -45,7 +45,7 @@ impl Affinity {
 
         let task = task.map(|claim| Revelation::examine(&self.tasks, claim, now));
         let context = context.map(|claim| Revelation::examine(&self.contexts, claim, now));
-        self.take_in([task, context], principal, now)
+        self.take_in([task, context], &self.names, || self.is_greedy(principal), now)
     }
 
     /// Records what an answer to a call under this alias told it to stand for, after `learn` has taken in the task. To be
@@ -72,14 +72,23 @@ impl Affinity {
         if claim.is_too_long() {
             return Learned::TooLong;
         }
+        self.make_room_for_names();
+        let found = [Some(Revelation::examine(&self.aliases, claim, now)), None];
         self.take_in(
-            [Some(Revelation::examine(&self.aliases, claim, now)), None],
-            principal,
+            found,
+            &self.names_of_aliases,
+            || self.is_greedy_of_names(principal),
             now,
         )
     }
 
-    fn take_in(&self, found: [Option<Revelation<'_>>; 2], principal: &Arc<str>, now: u32) -> Learned {
+    fn take_in(
+        &self,
+        found: [Option<Revelation<'_>>; 2],
+        names: &Names,
+        is_greedy: impl FnOnce() -> bool,
+        now: u32,
+    ) -> Learned {
         let [task, context] = found;
         let both = [task.as_ref(), context.as_ref()];
         if let Some(learned) = both
@@ -91,11 +100,12 @@ impl Affinity {
         }
 
         // Room first: the newest must not be its own victim, and a thread locks one shard of a table at a time.
-        let greedy = self.is_greedy(principal).then_some(&**principal);
+        let principal = both.into_iter().flatten().next().map(|it| &**it.claim.principal);
+        let greedy = principal.filter(|_| is_greedy());
         let [task_room, context_room] = both.map(|it| it.and_then(|it| it.room(&self.store, greedy)));
         let learned = {
-            let mut task = task.map(|it| it.take_in(now, &self.names, task_room));
-            let mut context = context.map(|it| it.take_in(now, &self.names, context_room));
+            let mut task = task.map(|it| it.take_in(now, names, task_room));
+            let mut context = context.map(|it| it.take_in(now, names, context_room));
             if let Some(sharing) = self.store.sharing() {
                 sharing.note([task.as_mut(), context.as_mut()].into_iter().flatten());
             }

@@ -98,7 +98,7 @@ pub struct Stats {
     /// Live tasks that went for newer ones: calls for them no longer find their endpoint. `max_tasks` is too small.
     pub evicted_live: u64,
     pub evicted_contexts: u64,
-    /// Callers' own names of tasks that went for newer ones.
+    /// Callers' own names of tasks that went for newer ones, as a rule because their tasks had gone.
     pub evicted_aliases: u64,
     /// Records unseen for longer than `retention`.
     pub expired: u64,
@@ -118,6 +118,8 @@ pub struct Affinity {
     contexts: Table,
     aliases: Table,
     names: Names,
+    /// Apart, so that whose tasks and contexts are many can be told from `names`.
+    names_of_aliases: Names,
     store: Store,
     clock: Clock,
     /// In seconds.
@@ -151,8 +153,9 @@ impl Affinity {
         let mut affinity = Self {
             tasks: Table::new(Kind::Task, state.max_tasks),
             contexts: Table::new(Kind::Context, state.max_tasks),
-            aliases: Table::new(Kind::Alias, state.max_tasks),
+            aliases: Table::new(Kind::Alias, alias::most(state.max_tasks)),
             names: Names::default(),
+            names_of_aliases: Names::default(),
             store: Store::Memory,
             clock,
             retention: u32::try_from(state.retention.as_secs()).unwrap_or(u32::MAX),
@@ -174,6 +177,8 @@ impl Affinity {
                     table.restored();
                 }
                 affinity.store = Store::Embedded(Box::new(opened.journal));
+                affinity.tasks.trim(&affinity.store);
+                affinity.weed_names(usize::MAX);
                 affinity.trim();
                 affinity.sweep();
                 if opened.rewrite {
@@ -193,7 +198,7 @@ impl Affinity {
 
     fn restore(&self, record: &Record<'_>) {
         match *record {
-            Record::Put(put) => self.table(put.kind).restore(&put, &self.names),
+            Record::Put(put) => self.table(put.kind).restore(&put, self.names(put.kind)),
             Record::Forget { kind, agent, id } => self.table(kind).unrestore(agent, id),
             Record::Synced(_) | Record::End(_) => {}
         }
@@ -204,6 +209,13 @@ impl Affinity {
             Kind::Task => &self.tasks,
             Kind::Context => &self.contexts,
             Kind::Alias => &self.aliases,
+        }
+    }
+
+    fn names(&self, kind: Kind) -> &Names {
+        match kind {
+            Kind::Task | Kind::Context => &self.names,
+            Kind::Alias => &self.names_of_aliases,
         }
     }
 
@@ -273,7 +285,7 @@ impl Affinity {
             tasks: self.tasks.len(),
             contexts: self.contexts.len(),
             aliases: self.aliases.len(),
-            bytes: self.sum(Table::bytes) + self.names.bytes() as u64,
+            bytes: self.sum(Table::bytes) + (self.names.bytes() + self.names_of_aliases.bytes()) as u64,
             journal_bytes: journal.map_or(0, Journal::bytes),
             evicted_finished: self.tasks.evicted_finished(),
             evicted_live: self.tasks.evicted_live(),

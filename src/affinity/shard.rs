@@ -97,6 +97,10 @@ impl Entry {
         &self.id
     }
 
+    pub(super) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
     pub(super) fn principal(&self) -> &str {
         &self.principal
     }
@@ -125,7 +129,7 @@ impl Entry {
         (self.generation, next_state(held.state, self.state).or(held.state))
     }
 
-    fn queue(&self) -> Queue {
+    pub(super) fn queue(&self) -> Queue {
         if self.state.is_some_and(TaskState::is_terminal) {
             Queue::Finished
         } else {
@@ -272,7 +276,8 @@ impl Shard {
                     id: Box::from(claim.id),
                     agent: names.share(claim.agent, || Arc::from(claim.agent)),
                     endpoint: names.share(claim.endpoint, || Arc::clone(claim.endpoint)),
-                    principal: names.share(claim.principal, || Arc::clone(claim.principal)),
+                    // A copy, so that its uses are those of records, and of one kind where kinds are counted apart.
+                    principal: names.share(claim.principal, || Arc::from(&**claim.principal)),
                     seen: now,
                     written: now,
                     prev: NONE,
@@ -482,10 +487,7 @@ impl Shard {
 
     /// Of `count` slots from one on, the entry of this owner that is finished, or unseen for longest.
     pub(super) fn sample(&self, owner: &str, from: usize, count: usize) -> Option<(u32, Queue)> {
-        let slots = (0_u32..).zip(&self.slots);
-        let sample = slots.clone().skip(from).chain(slots.take(from)).take(count);
-        sample
-            .filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)))
+        self.around(from, count)
             .filter(|(_, entry)| *entry.principal == *owner)
             .min_by_key(|(_, entry)| (entry.queue() == Queue::Live, entry.seen))
             .map(|(slot, entry)| (slot, entry.queue()))
@@ -509,6 +511,21 @@ impl Shard {
             }
         }
         expired
+    }
+
+    /// Of `count` slots from one on, those of entries that are not `kept`.
+    pub(super) fn unkept(&self, from: usize, count: usize, kept: &dyn Fn(&Entry) -> bool) -> Vec<u32> {
+        self.around(from, count)
+            .filter(|(_, entry)| !kept(entry))
+            .map(|(slot, _)| slot)
+            .collect()
+    }
+
+    /// The entries in `count` slots from one on, and on from the first after the last.
+    fn around(&self, from: usize, count: usize) -> impl Iterator<Item = (u32, &Entry)> {
+        let slots = (0_u32..).zip(&self.slots);
+        let around = slots.clone().skip(from).chain(slots.take(from)).take(count);
+        around.filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)))
     }
 
     pub(super) fn page(&self, from: usize, count: usize) -> impl Iterator<Item = &Entry> {

@@ -152,7 +152,12 @@ impl Table {
 
     /// The next entry evicts another one.
     pub(super) fn is_full(&self) -> bool {
-        self.count.load(Ordering::Relaxed) >= self.max
+        self.has(self.max)
+    }
+
+    /// There are so many entries, or more.
+    pub(super) fn has(&self, count: usize) -> bool {
+        self.count.load(Ordering::Relaxed) >= count
     }
 
     pub(super) fn max(&self) -> usize {
@@ -234,8 +239,15 @@ impl Table {
         longest_unseen(|oldest| &oldest.live).map(|index| (index, Queue::Live))
     }
 
-    /// Forgets what was not seen for `retention` seconds; stops early when `stopping` says so.
-    pub(super) fn sweep(&self, now: u32, retention: u32, store: &Store, stopping: &dyn Fn() -> bool) {
+    /// Forgets what was not seen for `retention` seconds, unless it is `kept`; stops early when `stopping` says so.
+    pub(super) fn sweep(
+        &self,
+        now: u32,
+        retention: u32,
+        store: &Store,
+        kept: &dyn Fn(&Entry) -> bool,
+        stopping: &dyn Fn() -> bool,
+    ) {
         for index in 0..SHARDS {
             let mut from = 0;
             loop {
@@ -245,7 +257,11 @@ impl Table {
                     break;
                 }
                 let expired = shard.expired(from, PAGE, now, retention);
-                for entry in expired.into_iter().filter_map(|slot| shard.remove(slot)) {
+                for slot in expired {
+                    if shard.entry(slot).is_some_and(kept) {
+                        continue;
+                    }
+                    let Some(entry) = shard.remove(slot) else { continue };
                     self.count.fetch_sub(1, Ordering::Relaxed);
                     self.expired.fetch_add(1, Ordering::Relaxed);
                     store.forget(self.kind, &entry);
@@ -256,6 +272,32 @@ impl Table {
                 return;
             }
         }
+    }
+
+    /// Looks at `count` entries, from any one on, and drops those that are not `kept`.
+    pub(super) fn weed(&self, mut count: usize, store: &Store, kept: &dyn Fn(&Entry) -> bool) {
+        let first = fastrand::usize(..SHARDS);
+        for index in (first..SHARDS).chain(0..first) {
+            let mut shard = self.shard(index);
+            let from = fastrand::usize(..shard.slots().max(1));
+            let looked_at = count.min(shard.slots());
+            for slot in shard.unkept(from, looked_at, kept) {
+                let queue = shard.entry(slot).map(Entry::queue);
+                if let (Some(queue), Some(entry)) = (queue, shard.remove(slot)) {
+                    self.evicted(&entry, queue, store);
+                }
+            }
+            count -= looked_at;
+            if count == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Without counting as being asked for.
+    pub(super) fn holds(&self, agent: &str, id: &str) -> bool {
+        let hash = self.hash(agent, id);
+        self.shard(hash.shard).find(hash.key, agent, id).is_some()
     }
 
     /// Shows the next page of entries; false when there are no more. What changes meanwhile may or may not be seen.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::journal::Step;
+use super::journal::record::Kind;
+use super::shard::Entry;
 use super::table::{Cursor, Table};
 use super::{Affinity, Journal};
 use crate::drain::Drain;
@@ -79,12 +81,13 @@ impl Affinity {
         tokio::task::spawn_blocking(move || work(&affinity)).await.ok()
     }
 
-    /// Forgets what was unseen for longer than `retention`.
+    /// Forgets what was unseen for longer than `retention`; names after the tasks that they stand for.
     pub(super) fn sweep(&self) {
         let now = self.now();
         let stopping = || self.stopping.load(Ordering::Relaxed);
         for table in self.tables() {
-            table.sweep(now, self.retention, &self.store, &stopping);
+            let kept = |entry: &Entry| table.kind() == Kind::Alias && self.keeps_name(entry);
+            table.sweep(now, self.retention, &self.store, &kept, &stopping);
         }
     }
 

@@ -317,7 +317,7 @@ impl Affinity {
 
     fn adopt(&self, kind: Kind, agent: &str, id: &str, held: &Held<'_>, now: u32) {
         let table = self.table(kind);
-        if table.adopt(agent, id, held, now, &self.names, &self.store) {
+        if table.adopt(agent, id, held, now, self.names(table.kind()), &self.store) {
             self.transferred_one(kind);
         }
     }

@@ -31,6 +31,15 @@ fn name(affinity: &Affinity, id: &str, task: &str, state: Option<TaskState>) -> 
     learned
 }
 
+/// Runs a test with memory and with a journal, which no other gateway shares.
+fn on_own_stores(max_tasks: usize, test: impl Fn(&Affinity, &Time)) {
+    let time = Time::new();
+    test(&memory(max_tasks, &time), &time);
+    let (time, folder) = (Time::new(), tempfile::tempdir().unwrap());
+    let state = embedded(folder.path(), max_tasks);
+    test(&Affinity::open(&state, time.clock()).unwrap(), &time);
+}
+
 fn stands_for(affinity: &Affinity, id: &str) -> Option<String> {
     let found = affinity.alias("maps", &alias("key:ann", id))?;
     assert_eq!(&*found.session, "s");
@@ -119,6 +128,106 @@ fn names_are_bounded_and_those_of_finished_tasks_go_first() {
     assert_eq!((affinity.stats().aliases, affinity.stats().evicted_aliases), (2, 1));
     let known = ["a", "b", "c"].map(|id| stands_for(&affinity, id).is_some());
     assert_eq!(known, [true, false, true]);
+}
+
+#[test]
+fn a_name_stays_as_long_as_its_task_however_that_is_used() {
+    on_own_stores(10, |stored, time| {
+        name(stored, "mine", "t", WORKING);
+        for _ in 0..10 {
+            time.advance(DAY);
+            // By the agent's id.
+            assert!(endpoint_of(stored, "t").is_some());
+            stored.sweep();
+        }
+        assert_eq!(stored.stats().aliases, 1);
+        assert_eq!(stands_for(stored, "mine").as_deref(), Some("t"));
+    });
+}
+
+#[test]
+fn at_capacity_names_go_with_their_tasks() {
+    const MAX: usize = 20;
+    on_own_stores(MAX, |stored, time| {
+        for n in 0..200 {
+            if n % 3 == 0 {
+                time.advance(1);
+            }
+            name(
+                stored,
+                &format!("n{n}"),
+                &format!("t{n}"),
+                if n % 2 == 0 { DONE } else { WORKING },
+            );
+            // By the agent's id.
+            endpoint_of(stored, &format!("t{}", n / 2));
+        }
+        let stats = stored.stats();
+        assert_eq!(stats.tasks, MAX as u64);
+        assert!(stats.aliases <= 2 * MAX as u64, "{}", stats.aliases);
+        for n in 0..200 {
+            let (id, task) = (format!("n{n}"), format!("t{n}"));
+            let known = endpoint_of(stored, &task).is_some();
+            assert_eq!(stands_for(stored, &id), known.then_some(task), "{id}");
+        }
+    });
+}
+
+#[test]
+fn under_a_smaller_bound_names_stay_with_the_tasks_that_do() {
+    let (time, folder) = (Time::new(), tempfile::tempdir().unwrap());
+    let before = open(folder.path(), &time).unwrap();
+    for n in 0..8 {
+        name(&before, &format!("n{n}"), &format!("t{n}"), WORKING);
+        time.advance(1);
+    }
+    for task in ["t0", "t1"] {
+        learn(&before, A, task, Some(TaskState::InputRequired));
+    }
+    before.commit();
+    before.close();
+    drop(before);
+    let after = Affinity::open(&embedded(folder.path(), 2), time.clock()).unwrap();
+    let known = (0..8).filter(|n| stands_for(&after, &format!("n{n}")).is_some());
+    assert_eq!(known.collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn several_names_of_one_task_are_bounded_and_push_out_nobody_elses() {
+    const MAX: usize = 50;
+    let time = Time::new();
+    let affinity = memory(MAX, &time);
+    name(&affinity, "mine", "t", WORKING);
+    time.advance(1);
+    let bob: Arc<str> = Arc::from("key:bob");
+    for n in 0..10 * MAX {
+        let alias = alias(&bob, &format!("b{n}"));
+        affinity.learn_alias("maps", &alias, &meaning("t"), &bob, WORKING);
+    }
+    assert_eq!(affinity.stats().aliases, 2 * MAX as u64);
+    assert_eq!(stands_for(&affinity, "mine").as_deref(), Some("t"));
+}
+
+#[test]
+fn names_do_not_make_their_owner_greedy() {
+    const MAX: usize = 100;
+    let time = Time::new();
+    let affinity = memory(MAX, &time);
+    let make = |owner: &str, number: usize| {
+        let (owner, id): (Arc<str>, _) = (Arc::from(owner), format!("{owner}-{number}"));
+        let revealed = revealed(Some(&id), Some(&id), WORKING);
+        affinity.learn("maps", &Arc::from(A), &owner, Generation::V0_1, &revealed);
+        affinity.learn_alias("maps", &alias(&owner, &id), &meaning(&id), &owner, WORKING);
+    };
+    for number in 0..91 {
+        make(&format!("key:{}", number % 50), number);
+    }
+    time.advance(1);
+    for number in 0..10 {
+        make("key:ann", number);
+    }
+    let known = (0..10).filter(|number| stands_for(&affinity, &format!("key:ann-{number}")).is_some());
+    assert_eq!(known.count(), 10, "a tenth, and the others' are older");
 }
 
 #[test]
