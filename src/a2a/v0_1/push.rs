@@ -1,4 +1,6 @@
 //! Push notification configurations (A2A 0.1, `PushNotificationConfig`): one a task, without an id of its own.
+//!
+//! The gateway reads them to refuse them, because nobody tells webhooks in the form of 0.1; their answers are written in tests alone.
 
 use serde::{Deserialize, Serialize};
 
