@@ -9,6 +9,8 @@
 //! Allocates only for objects of more than `names::SMALL` members. Does not turn numbers into values, and deliberately
 //! knows nothing of JSON-RPC.
 
+mod block;
+mod characters;
 mod names;
 mod scan;
 #[cfg(test)]
@@ -158,16 +160,14 @@ pub enum Value<'a> {
 /// After an error the cursor must not be used further, except for `level` and `at`.
 pub struct Cursor<'a, const UNIQUE: bool> {
     bytes: &'a [u8],
-    /// The same, once it is known to be UTF-8: in a `Strict` walk.
-    text: &'a str,
     at: usize,
     level: usize,
     limits: Limits,
-    strings: Strings,
+    strings: Strings<UNIQUE>,
 }
 
 impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
-    /// Stands at the document's value; in a `Strict` walk the whole body has been checked for UTF-8.
+    /// Stands at the document's value.
     pub fn new(body: &'a [u8], limits: Limits) -> Result<Self, Error> {
         if body.len() > MAX_BYTES {
             return Err(Error {
@@ -175,10 +175,8 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
                 at: MAX_BYTES,
             });
         }
-        let text = if UNIQUE { utf8(body, 0)? } else { "" };
         let mut cursor = Self {
             bytes: body,
-            text,
             at: 0,
             level: 0,
             limits: Limits {
@@ -301,11 +299,7 @@ impl<'a, const UNIQUE: bool> Cursor<'a, UNIQUE> {
     }
 
     fn slice(&self, start: usize, end: usize) -> Result<&'a str, Error> {
-        if UNIQUE {
-            self.text.get(start..end).ok_or(self.refuse(ErrorKind::Syntax, start))
-        } else {
-            utf8(self.bytes.get(start..end).unwrap_or_default(), start)
-        }
+        utf8(self.bytes.get(start..end).unwrap_or_default(), start)
     }
 
     /// Checks a value and passes over it.

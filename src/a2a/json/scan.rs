@@ -2,16 +2,17 @@
 //!
 //! Strings carry nearly all bytes of a body. They are looked at in blocks of 64 bytes: a few vector instructions, the widest
 //! that the processor has, give one bit a byte for what is special, and ends are found by counting zeros, however many escapes
-//! stand before them. What takes a `Simd` must be inlined into `dispatch!`, or it is compiled for the oldest processors.
+//! stand before them.
 
-use fearless_simd::{Level, dispatch, mask8x32, prelude::*, u8x32};
+use fearless_simd::{Level, dispatch, prelude::*};
 
-use super::{Error, ErrorKind};
+use super::block::{BLOCK, Block};
+use super::characters::Characters;
+use super::{Error, ErrorKind, utf8};
 
-const BLOCK: usize = 64;
-
-/// Finds the ends of strings, one after the other; remembers the block that it has looked at last.
-pub(super) struct Strings {
+/// Finds the ends of strings, one after the other; remembers the block that it has looked at last. Minds whether they are
+/// `UTF8`, and whatever else stands in their blocks.
+pub(super) struct Strings<const UTF8: bool> {
     level: Level,
     /// The first byte of the block; before there is one, a place that no document reaches.
     base: usize,
@@ -26,9 +27,10 @@ pub(super) struct Strings {
     taken: bool,
     /// Where a surrogate pair ends, maybe behind the block: its second half has been checked.
     paired: usize,
+    characters: Characters,
 }
 
-impl Strings {
+impl<const UTF8: bool> Strings<UTF8> {
     pub(super) fn new(level: Level) -> Self {
         Self {
             level,
@@ -39,6 +41,7 @@ impl Strings {
             unknown: 0,
             taken: false,
             paired: 0,
+            characters: Characters::default(),
         }
     }
 
@@ -54,9 +57,12 @@ impl Strings {
                 return self.found(bytes, special, self.backslashes & within, false);
             }
             let escaped = self.backslashes & within != 0;
-            dispatch!(self.level, simd => self.seek(simd, bytes, self.base + BLOCK, self.taken, escaped))
+            let next = self.base + BLOCK;
+            dispatch!(self.level, simd => self.seek(simd, bytes, next, escaped))
         } else {
-            dispatch!(self.level, simd => self.seek(simd, bytes, start, false, false))
+            self.taken = false;
+            self.characters = Characters::default();
+            dispatch!(self.level, simd => self.seek(simd, bytes, start, false))
         }
     }
 
@@ -71,26 +77,27 @@ impl Strings {
         }
     }
 
-    /// Goes on block by block from `base`, `taken` if a backslash stands before it.
+    /// Goes on block by block from `base`, which follows the remembered block or the quote that begins a string.
     #[inline(always)]
     fn seek<S: Simd>(
         &mut self,
         simd: S,
         bytes: &[u8],
         mut base: usize,
-        mut taken: bool,
         mut escaped: bool,
     ) -> Result<(usize, bool), Error> {
         while base < bytes.len() {
             let block = Block::at(simd, bytes, base);
+            if UTF8 && !self.characters.take(&block, bytes, base) {
+                return Err(not_utf8(bytes, base));
+            }
             self.base = base;
             self.ends = block.equal(b'"');
             self.controls = block.controls();
             self.backslashes = block.equal(b'\\');
             self.unknown = 0;
-            self.taken = false;
-            if self.backslashes != 0 || taken {
-                let escapes = Escapes::of(self.backslashes, taken);
+            if self.backslashes != 0 || self.taken {
+                let escapes = Escapes::of(self.backslashes, self.taken);
                 self.taken = escapes.taken;
                 self.ends &= !escapes.letters;
                 self.controls &= !escapes.letters;
@@ -104,10 +111,9 @@ impl Strings {
                 return self.found(bytes, special, self.backslashes, escaped);
             }
             escaped |= self.backslashes != 0;
-            taken = self.taken;
             base += BLOCK;
         }
-        Err(syntax(bytes.len() - usize::from(taken)))
+        Err(syntax(bytes.len() - usize::from(self.taken)))
     }
 
     /// Checks the escapes that are not of one letter, or none.
@@ -216,85 +222,6 @@ fn leap_with<S: Simd>(simd: S, bytes: &[u8], start: usize) -> Result<usize, Erro
     Err(syntax(bytes.len()))
 }
 
-/// 64 bytes of a document, blanks behind its end; one bit a byte, the first byte lowest.
-struct Block<S: Simd>([u8x32<S>; 2]);
-
-impl<S: Simd> Block<S> {
-    #[inline(always)]
-    fn at(simd: S, bytes: &[u8], base: usize) -> Self {
-        let rest = bytes.get(base..).unwrap_or_default();
-        match rest.first_chunk() {
-            Some(block) => Self::of(simd, block),
-            None => Self::of(simd, &last(rest)),
-        }
-    }
-
-    #[inline(always)]
-    fn of(simd: S, block: &[u8; BLOCK]) -> Self {
-        let (halves, _) = block.as_chunks::<32>();
-        let half = |place: usize| halves.get(place).copied().unwrap_or_default().simd_into(simd);
-        Self([half(0), half(1)])
-    }
-
-    #[inline(always)]
-    fn equal(&self, byte: u8) -> u64 {
-        let [first, second] = self.0;
-        bits(first.simd_eq(byte), second.simd_eq(byte))
-    }
-
-    /// What makes an escape with a backslash before it; the backslash itself and `u` left out.
-    #[inline(always)]
-    fn escaped(&self) -> u64 {
-        let [first, second] = self.0;
-        bits(is_escaped(first), is_escaped(second))
-    }
-
-    /// Equal but for the bit that tells brackets from braces.
-    #[inline(always)]
-    fn folded(&self, bracket: u8) -> u64 {
-        let [first, second] = self.0;
-        bits((first & !0x20).simd_eq(bracket), (second & !0x20).simd_eq(bracket))
-    }
-
-    /// Brackets or braces, in strings or not.
-    #[inline(always)]
-    fn has_brackets(&self) -> bool {
-        let [first, second] = self.0;
-        let (first, second) = (first & !0x20, second & !0x20);
-        let open = first.simd_eq(b'[') | second.simd_eq(b'[');
-        let close = first.simd_eq(b']') | second.simd_eq(b']');
-        (open | close).any_true()
-    }
-
-    #[inline(always)]
-    fn controls(&self) -> u64 {
-        let [first, second] = self.0;
-        bits(first.simd_le(0x1F), second.simd_le(0x1F))
-    }
-}
-
-#[inline(always)]
-fn is_escaped<S: Simd>(bytes: u8x32<S>) -> mask8x32<S> {
-    let quotes = bytes.simd_eq(b'"') | bytes.simd_eq(b'/');
-    // `b` and `f` differ in one bit.
-    let feeds = (bytes | 0x04).simd_eq(b'f') | bytes.simd_eq(b'n') | bytes.simd_eq(b'r') | bytes.simd_eq(b't');
-    quotes | feeds
-}
-
-#[inline(always)]
-fn bits<S: Simd>(first: mask8x32<S>, second: mask8x32<S>) -> u64 {
-    first.to_bitmask() | second.to_bitmask() << 32
-}
-
-#[cold]
-fn last(rest: &[u8]) -> [u8; BLOCK] {
-    let mut block = [b' '; BLOCK];
-    for (to, from) in block.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    block
-}
-
 /// Each bit says whether the bits up to it, itself included, are odd in number: set from a quote to before the next.
 #[inline(always)]
 fn parity(quotes: u64) -> u64 {
@@ -377,6 +304,12 @@ fn digits(bytes: &[u8], start: usize, count: &mut usize) -> Result<usize, Error>
     }
     *count += at - start;
     Ok(at)
+}
+
+/// Where the document is not UTF-8; found at the block at `base`.
+#[cold]
+fn not_utf8(bytes: &[u8], base: usize) -> Error {
+    utf8(bytes, 0).err().unwrap_or(syntax(base))
 }
 
 fn syntax(at: usize) -> Error {

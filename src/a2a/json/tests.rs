@@ -159,8 +159,83 @@ fn invalid_utf8_is_refused_anywhere() {
             }
         );
     }
-    let behind = walk::<true>(b"{}\xff", Limits::default());
-    assert_eq!(behind.unwrap_err().kind, ErrorKind::InvalidUtf8);
+    // Outside of strings it is no JSON before anything else.
+    for (body, kind, at) in [
+        (&b"{}\xff"[..], ErrorKind::TrailingData, 2),
+        (b"\xff{}", ErrorKind::Syntax, 0),
+        (b"{\"a\":\xc3\xa9}", ErrorKind::Syntax, 5),
+    ] {
+        refuse(body, kind, at);
+    }
+}
+
+/// Every two bytes, and what of three and four the bounds of UTF-8 tell apart, wherever a block ends.
+#[test]
+fn strings_are_utf8_wherever_a_block_ends() {
+    const EDGES: [u8; 26] = [
+        0x20, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xCF, 0xD0, 0xDF, 0xE0, 0xE1, 0xEC, 0xED,
+        0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF,
+    ];
+    let same = |text: &[u8], before: usize, after: usize| {
+        let filler = |len| std::iter::repeat_n(b'x', len);
+        let mut body: Vec<u8> = std::iter::once(b'"').chain(filler(before)).collect();
+        body.extend_from_slice(text);
+        body.extend(filler(after));
+        body.push(b'"');
+        let expected = std::str::from_utf8(&body).map(|_| ()).map_err(|error| Error {
+            kind: ErrorKind::InvalidUtf8,
+            at: error.valid_up_to(),
+        });
+        assert_eq!(
+            walk::<true>(&body, Limits::default()),
+            expected,
+            "{text:x?} after {before}, {after} behind"
+        );
+    };
+    let pairs = (0x80..=0xFF_u8).flat_map(|first| (0x20..=0xFF).map(move |second| [first, second]));
+    for pair in pairs.filter(|pair| pair[1] != b'"' && pair[1] != b'\\') {
+        for before in [0, 61, 62, 63] {
+            same(&pair, before, 3);
+        }
+    }
+    let lasts = [0x20, 0x7F, 0x80, 0xBF, 0xC2];
+    for (first, second) in EDGES.iter().flat_map(|&first| EDGES.map(|second| (first, second))) {
+        for (third, fourth) in lasts.iter().flat_map(|&third| lasts.map(|fourth| (third, fourth))) {
+            for before in [1, 60, 61, 62, 63] {
+                same(&[first, second, third, fourth], before, 0);
+            }
+            same(&[first, second, third, fourth], 62, 70);
+        }
+    }
+}
+
+/// Of several strings, also those that begin in a block that was looked at before.
+#[test]
+fn every_string_is_utf8_after_others() {
+    for len in 0..70 {
+        for (text, is_text) in [
+            ("\u{e9}", true),
+            ("\u{20ac}", true),
+            ("\u{1F6A2}", true),
+            ("\u{e9}", false),
+        ] {
+            let bytes = text.as_bytes();
+            let bytes = if is_text { bytes } else { &bytes[..1] };
+            for tail in [0, 40, 100] {
+                let mut body = format!("[\"{}\",\"", "\u{e9}".repeat(len)).into_bytes();
+                let at = body.len();
+                body.extend_from_slice(bytes);
+                body.extend(std::iter::repeat_n(b'x', tail));
+                body.extend_from_slice(b"\"]");
+                let expected = if is_text {
+                    Ok(())
+                } else {
+                    Err((ErrorKind::InvalidUtf8, at))
+                };
+                check(&body, expected);
+            }
+        }
+    }
 }
 
 #[test]
@@ -438,9 +513,12 @@ proptest! {
     /// Old processors read as new ones do.
     #[test]
     fn every_level_of_vectors_reads_the_same(
-        bytes in prop::collection::vec(prop::sample::select(b"\\\"u00d8abnz[]{}\x01 ".to_vec()), 0..300),
+        bytes in prop::collection::vec(prop::sample::select(b"\\\"u00d8abnz[]{}\x01 \xc3\xa9\xe2\x82\xac".to_vec()), 0..300),
     ) {
-        let ends = |level| scan::Strings::new(level).end(&bytes, 0);
+        let ends = |level| scan::Strings::<false>::new(level).end(&bytes, 0);
+        prop_assert_eq!(ends(Level::baseline()), ends(Level::new()));
+        let text = [b"\"", bytes.as_slice()].concat();
+        let ends = |level| scan::Strings::<true>::new(level).end(&text, 1);
         prop_assert_eq!(ends(Level::baseline()), ends(Level::new()));
         let array = [b"[", bytes.as_slice()].concat();
         let leap = |level| scan::leap(level, &array, 0);
