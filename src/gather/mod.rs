@@ -81,11 +81,11 @@ impl Fleet {
         }
         let Answer { mut parts, body } = sent.map_err(|failure| failed(&failure.error))?;
         answer::check_head(&parts, speaks).map_err(|reason| self.refused(reason))?;
-        if answer::is_stream(&parts, speaks, permit.call().operation) {
+        let head = Head::of(&mut parts, &body, speaks);
+        if answer::is_stream(&parts, &head, permit.call().operation) {
             return Err(self.refused(Reason::UpstreamBadAnswer));
         }
         let standing = Standing::of(&parts);
-        let head = Head::of(&mut parts, speaks);
         let whole = self.upstream.whole(head, body, selected.endpoint()).await;
         let whole = whole.map_err(|error| failed(&error))?;
         match standing.told(speaks, &whole).with(true) {

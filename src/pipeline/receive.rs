@@ -61,8 +61,8 @@ impl Pipeline {
         let spoken = translating.as_ref().map(|it| it.pair.agent);
         let speaks = spoken.unwrap_or(permit.call().dialect());
         answer::check_head(&parts, speaks).map_err(refused)?;
-        let streams = answer::is_stream(&parts, speaks, permit.call().operation);
-        let head = Head::of(&mut parts, speaks);
+        let head = Head::of(&mut parts, &body, speaks);
+        let streams = answer::is_stream(&parts, &head, permit.call().operation);
         let learner = Learner {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),

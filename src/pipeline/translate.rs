@@ -409,7 +409,7 @@ pub(super) async fn ask(
     let sent = agent.upstream.send(permit, selected, outgoing).await;
     let mut answer = sent.map_err(|failure| failed(&failure.error))?;
     answer::check_head(&answer.parts, speaks).map_err(Reject::new)?;
-    let head = AnswerHead::of(&mut answer.parts, speaks);
+    let head = AnswerHead::of(&mut answer.parts, &answer.body, speaks);
     let whole = agent.upstream.whole(head, answer.body, endpoint).await;
     whole.map_err(|error| failed(&error))
 }

@@ -9,13 +9,14 @@ use crate::a2a::jsonrpc::Answer;
 use crate::a2a::{Binding, Call, Dialect, Operation, http_json};
 use crate::http::{grpc, hygiene};
 use crate::observe::{AgentMetrics, Reason};
-use crate::upstream;
+use crate::upstream::{self, Head};
 
 /// The answer is an event stream: over gRPC where one was asked for, unless it is nothing but a status.
-pub fn is_stream(parts: &response::Parts, speaks: Dialect, operation: Operation) -> bool {
-    match speaks.binding {
-        Binding::Grpc => operation.streams() && !parts.headers.contains_key(grpc::STATUS),
-        Binding::JsonRpc | Binding::HttpJson => has_events(parts),
+pub fn is_stream(parts: &response::Parts, head: &Head, operation: Operation) -> bool {
+    match head {
+        Head::Grpc => operation.streams(),
+        Head::Ended(_) => false,
+        Head::Http(_) => has_events(parts),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::a2a::answer::{End, Whole};
 use crate::a2a::grpc;
 use crate::a2a::{Binding, Call, Dialect, Generation, Operation, RpcId, json};
 use crate::observe::{Fault, Reason};
+use crate::upstream::Head;
 
 #[test]
 fn codes_tell_what_the_protocol_defines_from_what_is_ours() {
@@ -111,10 +112,8 @@ fn heads_of_grpc_are_known_by_their_type() {
 fn event_streams_are_known_by_their_type() {
     let check = |status: u16, content_type: Option<&str>, expected: bool| {
         let parts = head(status, content_type);
-        for binding in [Binding::JsonRpc, Binding::HttpJson] {
-            let known = is_stream(&parts, speaks(binding), Operation::Get);
-            assert_eq!(known, expected, "{status} {content_type:?}");
-        }
+        let known = is_stream(&parts, &Head::Http(status), Operation::Get);
+        assert_eq!(known, expected, "{status} {content_type:?}");
     };
     check(200, Some("text/event-stream"), true);
     check(200, Some("Text/Event-Stream ; charset=utf-8"), true);
@@ -126,19 +125,15 @@ fn event_streams_are_known_by_their_type() {
 
 #[test]
 fn streams_of_grpc_are_known_by_what_was_asked() {
-    let mut parts = head(200, Some("application/grpc"));
-    let check = |parts: &response::Parts, operation, expected| {
-        assert_eq!(
-            is_stream(parts, speaks(Binding::Grpc), operation),
-            expected,
-            "{operation:?}"
-        );
+    let parts = head(200, Some("application/grpc"));
+    let check = |head: &Head, operation, expected| {
+        assert_eq!(is_stream(&parts, head, operation), expected, "{operation:?}");
     };
-    check(&parts, Operation::Stream, true);
-    check(&parts, Operation::Subscribe, true);
-    check(&parts, Operation::Send, false);
-    parts.headers.insert("grpc-status", 5.into());
-    check(&parts, Operation::Stream, false);
+    check(&Head::Grpc, Operation::Stream, true);
+    check(&Head::Grpc, Operation::Subscribe, true);
+    check(&Head::Grpc, Operation::Send, false);
+    check(&Head::Ended(Some(grpc::Status::default())), Operation::Stream, false);
+    check(&Head::Ended(None), Operation::Subscribe, false);
 }
 
 #[test]

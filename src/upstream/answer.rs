@@ -65,14 +65,18 @@ impl Body {
         }
     }
 
-    /// Once it has ended.
-    fn give_back(&mut self) {
-        let ended = match &self.0 {
+    /// There is nothing more, no trailers either.
+    pub(super) fn has_ended(&self) -> bool {
+        match &self.0 {
             Kind::Http1(body, _) => body.has_ended(),
             Kind::Http2 { body, .. } => body.is_end_stream(),
-            Kind::Over => false,
-        };
-        if ended
+            Kind::Over => true,
+        }
+    }
+
+    /// Once it has ended.
+    fn give_back(&mut self) {
+        if self.has_ended()
             && let Kind::Http1(body, home) = std::mem::replace(&mut self.0, Kind::Over)
             && let Some(connection) = body.into_connection()
         {

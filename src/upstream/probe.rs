@@ -96,7 +96,7 @@ impl Probe {
         if !grpc::is_answer(&parts) {
             return Check::Bad;
         }
-        let head = Head::of(&mut parts, speaks);
+        let head = Head::of(&mut parts, &body, speaks);
         match self.upstream.whole(head, body, endpoint).await {
             Ok(Whole {
                 body,

@@ -1,5 +1,5 @@
 //! Whole answers, read to their end. Over gRPC that is one message and a status behind it, or a status alone, which stands in
-//! the trailers or in a head without a body.
+//! the trailers, or in a head that ends the answer. In any other head it says nothing.
 
 use bytes::Bytes;
 use futures_util::TryFutureExt as _;
@@ -25,15 +25,24 @@ pub enum Error {
 /// What a head says of the answer that follows.
 pub enum Head {
     Http(u16),
-    /// The status, if there is nothing more.
-    Grpc(Option<Status>),
+    /// Of an answer that goes on: its status stands behind it.
+    Grpc,
+    /// There is nothing more, and this is its status.
+    Ended(Option<Status>),
 }
 
 impl Head {
     /// Takes what is gRPC's own out of a head: who gets the answer is told anew.
-    pub fn of(parts: &mut response::Parts, speaks: Dialect) -> Self {
+    pub fn of(parts: &mut response::Parts, body: &Body, speaks: Dialect) -> Self {
         match speaks.binding {
-            Binding::Grpc => Self::Grpc(grpc::take_status(&mut parts.headers)),
+            Binding::Grpc => {
+                let status = grpc::take_status(&mut parts.headers);
+                if body.has_ended() {
+                    Self::Ended(status)
+                } else {
+                    Self::Grpc
+                }
+            }
             Binding::JsonRpc | Binding::HttpJson => Self::Http(parts.status.as_u16()),
         }
     }
@@ -59,11 +68,16 @@ impl Upstream {
                     .map_ok(move |bytes| Whole::http(status, bytes))
                     .map_err(failed),
             ),
-            Head::Grpc(status) => {
+            Head::Grpc | Head::Ended(_) => {
                 bounds.bytes = bounds.bytes.saturating_add(PREFIX_BYTES);
                 Either::Right(Box::pin(async move {
                     let (bytes, trailers) = body::read_with_trailers(body, bounds).await.map_err(failed)?;
-                    let status = status.or_else(|| grpc::take_status(&mut *trailers?));
+                    let status = match head {
+                        Head::Ended(status) => status,
+                        Head::Grpc | Head::Http(_) => {
+                            trailers.and_then(|mut trailers| grpc::take_status(&mut trailers))
+                        }
+                    };
                     one(bytes, status).map_err(|error| Failed::Broken {
                         endpoint: endpoint.url.clone(),
                         source: error.into(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{CREDENTIAL, JSON};
 use crate::harness::client::{Rpc, open, open_grpc, read};
-use crate::harness::grpc::{CARD_GRPC, GrpcAgent, Piece, Reply, fields, framed, good};
+use crate::harness::grpc::{CARD_GRPC, GrpcAgent, Piece, Reply, failed, fields, framed, good};
 use crate::harness::{Answer, Gateway, call, eventually, of_task, send, with_upstream};
 
 const OPEN: &str = "policy: { task_owner: none }";
@@ -186,6 +186,13 @@ async fn what_is_no_answer_does_not_pass() {
         "upstream_closed",
     )
     .await;
+    check(
+        "a status in a head with a message, and none behind it",
+        || Reply::of(vec![framed(&task("c"))]).with(&fields(&[("grpc-status", "0")])),
+        502,
+        bad,
+    )
+    .await;
     check("at the bound", || Reply::message(&task_of(1024)), 200, "ok").await;
     check(
         "too large",
@@ -194,6 +201,38 @@ async fn what_is_no_answer_does_not_pass() {
         "upstream_answer_too_large",
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_status_in_a_head_says_nothing_where_there_is_more() {
+    let agent = GrpcAgent::start(CARD_GRPC, |request| {
+        let missing = Status {
+            code: 5,
+            message: "gone".to_owned(),
+            details: None,
+        };
+        let end = Piece::Trailers(failed(&missing));
+        let told = if request.method().operation == Stream {
+            event("c")
+        } else {
+            task("c")
+        };
+        let pieces = vec![framed(&told), end];
+        Reply::of(pieces).with(&fields(&[("grpc-status", "0"), ("grpc-message", "fine")]))
+    })
+    .await;
+    let gateway = start(&agent, SMALL).await;
+    for (operation, message, first) in [
+        (Get, &b"\x12\x02t1"[..], vec![]),
+        (Stream, b"\x12\x05\x0a\x01m\x20\x01", event("c")),
+    ] {
+        let rpc = ask(&gateway, operation, message).await;
+        assert_eq!(rpc.status(), 5, "{operation:?}: {rpc:?}");
+        assert_eq!(rpc.body.get(5..).unwrap_or_default(), first, "{operation:?}");
+    }
+    for record in gateway.access(2).await {
+        assert_eq!(record["outcome"], "agent_error");
+    }
 }
 
 #[tokio::test]
