@@ -94,6 +94,18 @@ impl<'a> Told<'a> {
         }
     }
 
+    /// As an answer of its own.
+    pub fn into_whole(self) -> Whole {
+        Whole {
+            body: Bytes::copy_from_slice(self.body),
+            end: match self.failed {
+                Some(Failed::Grpc(status)) => End::Grpc(status.clone()),
+                Some(Failed::Http(status)) => End::Http(status),
+                None => End::Http(200),
+            },
+        }
+    }
+
     /// What a stream of gRPC ends with, if that is an error.
     pub fn ended(status: &'a Status) -> Self {
         Self {

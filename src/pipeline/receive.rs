@@ -89,14 +89,21 @@ impl Pipeline {
             }
             let settings = stream::Settings {
                 speaks,
-                translation: translating.map(|it| stream::Translation { pair: it.pair, first }),
+                translation: translating.as_ref().map(|it| stream::Translation {
+                    pair: it.pair.clone(),
+                    first,
+                }),
                 event_bytes: agent.event_bytes,
                 idle: agent.stream_idle,
                 limits: self.json,
                 leave: self.leave(permit, downstream),
             };
             selected.endpoint().succeeded();
-            let stream = EventStream::new(body, selected, permit.call(), learner, until_learned, settings);
+            let mut stream = EventStream::new(body, selected, permit.call(), learner, until_learned, settings);
+            let begun = Box::pin(stream.begin(&mut held.record)).await;
+            if let (Some(error), Some(translating)) = (begun.map_err(Reject::new)?, &translating) {
+                return translating.finish(permit.call(), parts, &error, &[], Outcome::AgentError);
+            }
             return Ok(Answered {
                 parts,
                 content: Content::Stream(Box::new(stream)),

@@ -4,6 +4,7 @@ use http::{StatusCode, header, response};
 
 use super::Reject;
 use crate::a2a::answer::{self, End, Failed, Whole};
+use crate::a2a::grpc::Status;
 use crate::a2a::json;
 use crate::a2a::jsonrpc::Answer;
 use crate::a2a::{Binding, Call, Dialect, Operation, http_json};
@@ -58,6 +59,11 @@ pub fn is_there(status: StatusCode) -> Result<bool, Reason> {
 /// Statuses of gRPC by which an agent, or what stands before it, refuses the gateway itself, as 401 and 403 do.
 const PERMISSION_DENIED: u32 = 7;
 const UNAUTHENTICATED: u32 = 16;
+/// The agent refuses the gateway itself.
+pub fn refuses(status: &Status) -> bool {
+    matches!(status.code, PERMISSION_DENIED | UNAUTHENTICATED)
+}
+
 /// Told by servers that go, and by proxies for servers that are gone.
 const UNAVAILABLE: u32 = 14;
 
@@ -93,11 +99,9 @@ impl Standing {
                 }
                 self
             }
-            End::Grpc(status) => match status.code {
-                PERMISSION_DENIED | UNAUTHENTICATED => Self::Refused,
-                UNAVAILABLE => Self::Bad,
-                _ => self,
-            },
+            End::Grpc(status) if refuses(status) => Self::Refused,
+            End::Grpc(status) if status.code == UNAVAILABLE => Self::Bad,
+            End::Grpc(_) => self,
         }
     }
 
@@ -116,7 +120,7 @@ impl Standing {
 pub fn check<'a>(whole: &'a Whole, speaks: Dialect, call: &Call, limits: json::Limits) -> Result<Answer<'a>, Reason> {
     let told = whole.told();
     if let Some(Failed::Grpc(status)) = told.failed
-        && matches!(status.code, PERMISSION_DENIED | UNAUTHENTICATED)
+        && refuses(status)
     {
         return Err(Reason::UpstreamRefused);
     }

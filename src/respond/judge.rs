@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::learn::{self, Learner};
-use crate::a2a::answer::{self, Told};
+use crate::a2a::answer::{self, Told, Whole};
 use crate::a2a::grpc::Status;
 use crate::a2a::jsonrpc::Answer;
 use crate::a2a::translate::Pair;
@@ -30,6 +30,10 @@ pub(super) struct Judge {
     pub saw_error: bool,
     /// The agent's error, in the form of gRPC: the last that it said.
     pub failed: Option<Box<Status>>,
+    /// The caller has no head yet.
+    pub head_waits: bool,
+    /// The agent's error with which the stream began and ended before there was a head.
+    pub instead: Option<Whole>,
 }
 
 /// The stream ends, broken, and an event does not go on; what the record says of it.
@@ -90,6 +94,10 @@ impl Judge {
         let Some(pair) = &self.pair else {
             return Ok(None);
         };
+        if is_first && self.head_waits && answer.error.is_some() && pair.caller.binding == Binding::HttpJson {
+            self.instead = Some(told.into_whole());
+            return Ok(Some(Bytes::new()));
+        }
         // A body may say by itself that it is an error.
         let told = match told.failed {
             Some(_) => told,

@@ -9,12 +9,15 @@
 //! goes on as one chunk. Messages of gRPC always wait until they are whole, and the first that is too large ends the stream. Where gateways share their records, the bytes of an event that reveals a new task also wait until the others can
 //! find its owner, which takes a round trip and is bounded there.
 //!
+//! Of some streams even the head waits for what they begin with (`begin`): to callers of HTTP+JSON an error is its status, and
+//! an agent of gRPC says only behind its head that it refuses the gateway.
+//!
 //! The end is as clean as the agent's: a connection that breaks, a stream that stops inside an event, silence past the
 //! idle timeout, the drain deadline and a permission that holds no more (`standing`) all end as `Broken`, and so does a stream
 //! of gRPC that ends without a status. A status that is an error is the agent's last event. A caller who leaves drops this, and with it the agent's
 //! stream; the task goes on (A2A 1.0 §3.1.6).
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -24,10 +27,11 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep};
 
+use super::answer;
 use super::judge::{Judge, Stop};
 use super::learn::Learner;
 use super::standing::{Leave, Touched};
-use crate::a2a::answer::Told;
+use crate::a2a::answer::{Told, Whole};
 use crate::a2a::grpc::{FrameError, Frames, Status, frame};
 use crate::a2a::sse::{Content, Name, Scanner};
 use crate::a2a::translate::Pair;
@@ -35,7 +39,7 @@ use crate::a2a::{Binding, Call, Dialect, json, v0_1};
 use crate::affinity::Reservation;
 use crate::balance::{Fault, Selected};
 use crate::http::grpc;
-use crate::observe::{Outcome, Record};
+use crate::observe::{Outcome, Reason, Record};
 use crate::push::UnderWay;
 use crate::upstream;
 
@@ -135,6 +139,8 @@ impl EventStream {
                 confirming: Vec::new(),
                 saw_error: false,
                 failed: None,
+                head_waits: false,
+                instead: None,
             },
             until_learned: Some(until_learned),
             held: BytesMut::new(),
@@ -150,6 +156,26 @@ impl EventStream {
             }),
             leave: Box::pin(settings.leave),
         }
+    }
+
+    /// Waits for what the stream begins with, where the head depends on it. An error that is all there is is given instead of
+    /// the stream; so is the reason why there is none.
+    pub async fn begin(&mut self, record: &mut Record) -> Result<Option<Whole>, Reason> {
+        let by_status = |pair: &Arc<Pair>| pair.caller.binding == Binding::HttpJson;
+        let waits = self.judge.speaks.binding == Binding::Grpc || self.judge.pair.as_ref().is_some_and(by_status);
+        if !waits || !self.left.is_empty() {
+            return Ok(None);
+        }
+        self.judge.head_waits = true;
+        let next = poll_fn(|cx| self.poll_next(cx, record)).await;
+        self.judge.head_waits = false;
+        match next {
+            Some(Ok(bytes)) => self.left = bytes,
+            Some(Err(Outcome::Rejected(reason))) => return Err(reason),
+            Some(Err(outcome)) => self.ended = Some(Err(outcome)),
+            None => {}
+        }
+        Ok(self.judge.instead.take())
     }
 
     /// How a cleanly ended stream is recorded.
@@ -315,6 +341,12 @@ impl EventStream {
             self.end();
             return None;
         };
+        if answer::refuses(&status) {
+            // The gateway, not the caller.
+            self.judge.learner.metrics.upstream_failed(Reason::UpstreamRefused);
+            self.ended = Some(Err(Outcome::Rejected(Reason::UpstreamRefused)));
+            return None;
+        }
         self.ended = Some(Ok(()));
         if status.code == 0 {
             return None;
@@ -388,7 +420,7 @@ impl EventStream {
                 Ok(None) => {}
                 Err(stop) => return self.stop(stop, record),
             }
-            if self.judge.failed.is_some() {
+            if self.judge.failed.is_some() || self.judge.instead.is_some() {
                 self.ended = Some(Ok(()));
                 self.body = None;
                 break;

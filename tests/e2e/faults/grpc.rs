@@ -6,7 +6,7 @@ use a2a_gateway::a2a::grpc::{self, Status};
 use serde_json::{Value, json};
 
 use super::{CREDENTIAL, JSON};
-use crate::harness::client::{Rpc, open, open_grpc, read};
+use crate::harness::client::{Rpc, collect, open, open_grpc, read};
 use crate::harness::grpc::{CARD_GRPC, GrpcAgent, Piece, Reply, failed, fields, framed, good};
 use crate::harness::{Answer, Gateway, call, eventually, of_task, send, with_upstream};
 
@@ -305,6 +305,44 @@ async fn a_stream_ends_broken_at_what_is_no_event() {
         check("cut", frame(&event("c"))[..7].to_vec(), is_first, Value::Null).await;
     }
     check("no protobuf", frame(&[0xff; 9]), true, json!("event_unreadable")).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_refuses_the_gateway_refuses_no_caller_of_a_stream() {
+    let stream = send("1", "x").replace("SendMessage", "SendStreamingMessage");
+    for code in [7, 16] {
+        let refusal = Status {
+            code,
+            message: "who are you".to_owned(),
+            details: None,
+        };
+        for first in [true, false] {
+            let mut pieces = vec![Piece::Trailers(failed(&refusal))];
+            if !first {
+                pieces.insert(0, framed(&event("c")));
+            }
+            let agent = GrpcAgent::start(CARD_GRPC, move |_| Reply::of(pieces.clone())).await;
+            let gateway = start(&agent, SMALL).await;
+            let response = open(gateway.address, "POST", "/", &[CREDENTIAL, JSON], &stream).await;
+            if first {
+                let got = collect(response).await;
+                assert_eq!((got.status, got.code()), (502, -31502), "{code}: {}", got.text());
+            } else {
+                let (text, clean) = read(response).await;
+                assert!(text.contains("\"t1\"") && !clean, "{code}: {text}");
+            }
+            let rpc = ask(&gateway, Stream, b"\x12\x05\x0a\x01m\x20\x01").await;
+            assert_eq!((rpc.status(), rpc.body.is_empty()), (14, first), "{code}: {rpc:?}");
+            assert!(!format!("{rpc:?}").contains("who"), "{rpc:?}");
+            for record in gateway.access(2).await {
+                assert_eq!(record["outcome"], "upstream_refused", "{code}");
+            }
+            let counted = gateway
+                .metric("a2a_gateway_upstream_failures_total{agent=\"agent\",reason=\"upstream_refused\"}")
+                .await;
+            assert!((counted - 2.0).abs() < 0.1, "{counted}");
+        }
+    }
 }
 
 #[tokio::test]

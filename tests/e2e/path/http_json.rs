@@ -1,14 +1,14 @@
 //! Callers of the HTTP+JSON binding at agents that speak JSON-RPC.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::ownership::{ANN, BOB, start};
-use crate::harness::agent::{Agent, CARD_0_3, Received, Reply, event};
+use crate::harness::agent::{Agent, CARD, CARD_0_3, Received, Reply, event};
 use crate::harness::client::{open, read};
-use crate::harness::{Answer, Gateway, KEY, call};
+use crate::harness::{Answer, Gateway, KEY, call, eventually};
 
 const SEND: &str = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
 const OLD_SEND: &str = r#"{"message":{"messageId":"m","role":"ROLE_USER","content":[{"text":"x"}]}}"#;
@@ -208,6 +208,50 @@ async fn streams_carry_bare_events_and_named_errors() {
     let (text, clean) = stream("/v1/message:stream", OLD_SEND, chunks(None)).await;
     assert!(clean);
     assert!(text.contains(r#""final":true"#), "{text}");
+}
+
+#[tokio::test]
+async fn an_error_that_a_stream_begins_with_is_the_whole_answer() {
+    let failed = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32001,\"message\":\"gone\"}}\n\n";
+    for card in [CARD, CARD_0_3] {
+        let streams: Arc<Mutex<Vec<mpsc::Receiver<Option<String>>>>> = Arc::default();
+        let script = streams.clone();
+        let agent = Agent::with_card(card, move |_| Reply::Stream(script.lock().unwrap().pop().unwrap())).await;
+        let gateway = Gateway::of(&[agent.address], "", "").await;
+        let opens = || {
+            let (sender, receiver) = mpsc::channel(2);
+            streams.lock().unwrap().push(receiver);
+            sender
+        };
+        for (path, body) in [("/message:stream", SEND), ("/v1/message:stream", OLD_SEND)] {
+            // Before the end of the agent's stream.
+            let sender = opens();
+            sender.send(Some(failed.to_owned())).await.unwrap();
+            let got = ask(&gateway, "POST", path, body).await;
+            assert_eq!(
+                (got.status, got.header("content-type")),
+                (404, Some("application/json")),
+                "{path}"
+            );
+            let error = got.json();
+            let message = error.pointer("/error/message").unwrap_or(&error["message"]);
+            assert_eq!(message, "gone", "{path}");
+            eventually("the agent's stream is left", || async { sender.is_closed() }).await;
+            // A comment says that there is a stream, and the head goes on.
+            let sender = opens();
+            sender.send(Some(": ping\n\n".to_owned())).await.unwrap();
+            let fields = [("x-api-key", KEY), ("content-type", "application/json")];
+            let response = open(gateway.address, "POST", &format!("/agent{path}"), &fields, body).await;
+            assert_eq!(response.status(), 200);
+            sender.send(Some(failed.to_owned())).await.unwrap();
+            drop(sender);
+            let (text, clean) = read(response).await;
+            assert!(clean && text.contains("event: error\ndata: "), "{text}");
+        }
+        for record in gateway.access(4).await {
+            assert_eq!(record["outcome"], "agent_error");
+        }
+    }
 }
 
 #[tokio::test]
