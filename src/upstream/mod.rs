@@ -40,7 +40,7 @@ use crate::observe::AgentMetrics;
 
 pub use answer::Body;
 use credential::Credential;
-use pool::{Class, Failed, Pool};
+use pool::{Class, Failed, Pool, Shared};
 pub use probe::Probe;
 pub use whole::Head;
 
@@ -309,27 +309,35 @@ impl Upstream {
         class: Class,
         outgoing: Box<Outgoing>,
     ) -> Result<Answer, Failure> {
-        let mut exchange = pin!(self.exchange(endpoint, class, outgoing));
-        match patience {
-            Some(patience) => tokio::time::timeout(patience, exchange.as_mut())
-                .await
-                .unwrap_or_else(|_| {
-                    Err(Failure {
-                        error: Error::FirstByte {
-                            endpoint: endpoint.url.clone(),
-                        },
-                        unsent: None,
-                    })
-                }),
-            None => exchange.await,
-        }
+        let mut line = None;
+        let in_time = {
+            let exchange = pin!(self.exchange(endpoint, class, outgoing, &mut line));
+            match patience {
+                Some(patience) => tokio::time::timeout(patience, exchange).await,
+                None => Ok(exchange.await),
+            }
+        };
+        in_time.unwrap_or_else(|_| {
+            // It may be dead, which a ping would find out much later.
+            if let (Some(pool), Some(line)) = (self.pools.get(endpoint.index), line) {
+                pool.retire(&line);
+            }
+            Err(Failure {
+                error: Error::FirstByte {
+                    endpoint: endpoint.url.clone(),
+                },
+                unsent: None,
+            })
+        })
     }
 
+    /// `line` is the connection that the call is on, if others are too.
     async fn exchange(
         &self,
         endpoint: &Endpoint,
         class: Class,
         mut outgoing: Box<Outgoing>,
+        line: &mut Option<Shared>,
     ) -> Result<Answer, Failure> {
         let Some(pool) = self.pools.get(endpoint.index) else {
             let error = Error::Busy {
@@ -344,6 +352,7 @@ impl Upstream {
                 Err(error) => return Err(Failure::unsent(error, outgoing)),
             };
             let reused = lease.reused();
+            *line = lease.shared();
             let sent = match lease.send(outgoing.request(endpoint, self.credential())) {
                 Ok(exchange) => exchange.await,
                 Err(failed) => Err(failed),

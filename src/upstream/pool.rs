@@ -4,7 +4,7 @@
 //! HTTP/2: connections shared by many calls, another one opened before a connection is full. The number of connections is
 //! bounded; at the bound a call is refused at once rather than queued. Once what the gateway trusts or shows is another, a
 //! connection that was made before serves its exchanges to the end and no new one; so does one to an address that the
-//! endpoint's name does not have any more.
+//! endpoint's name does not have any more, and one of HTTP/2 on which the agent was silent for too long.
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -265,6 +265,11 @@ impl Pool {
         free.cloned()
     }
 
+    /// No further call gets it; those that it carries go on.
+    pub fn retire(&self, Shared(connection): &Shared) {
+        lock(&self.http2).retain(|one| !Arc::ptr_eq(one, connection));
+    }
+
     /// Drops what idles, and from now on every connection when its exchange has ended.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
@@ -334,6 +339,9 @@ pub struct Failed {
     pub unwritten: Option<Box<Request<Bytes>>>,
 }
 
+/// A connection that several calls may be on.
+pub struct Shared(Arc<Multiplexed>);
+
 /// One stream of a connection.
 pub struct Share(Arc<Multiplexed>);
 
@@ -347,6 +355,13 @@ impl Drop for Share {
 impl Lease {
     pub fn reused(&self) -> bool {
         self.reused
+    }
+
+    pub fn shared(&self) -> Option<Shared> {
+        match &self.line {
+            Line::Http1(..) => None,
+            Line::Http2(share) => Some(Shared(share.0.clone())),
+        }
     }
 
     /// Hands the request to the connection; what it returns waits for the head of the answer.

@@ -87,7 +87,11 @@ impl Probe {
         });
         outgoing.describe(speaks, Operation::Get);
         let endpoint = &*self.endpoint;
-        let Answer { mut parts, body } = match self.upstream.exchange(endpoint, Class::Unary, outgoing).await {
+        let Answer { mut parts, body } = match self
+            .upstream
+            .exchange(endpoint, Class::Unary, outgoing, &mut None)
+            .await
+        {
             Ok(answer) => answer,
             // Not the endpoint's fault.
             Err(failure) if failure.error.fault().is_none() => return Check::Good,

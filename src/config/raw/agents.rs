@@ -97,7 +97,8 @@ pub struct RawUpstream {
     pub credential: Option<RawCredential>,
     /// To an established connection, TLS included. A living endpoint in reach takes milliseconds.
     pub connect_timeout: Time,
-    /// To the head of the answer of calls that only read or cancel.
+    /// To the head of the answer of calls that only read or cancel. A connection of HTTP/2 on which it passes, or
+    /// `send_timeout`, gets no further calls.
     pub first_byte_timeout: Time,
     /// The same for sends and streams. `none` waits as long as the caller does, because a blocking send takes as long as
     /// the agent works.

@@ -71,6 +71,8 @@ enum Body {
     None,
     Now(Vec<Piece>),
     Later(mpsc::Receiver<Piece>),
+    /// Nor is there a head.
+    Never,
 }
 
 pub fn fields(fields: &[(&'static str, &str)]) -> HeaderMap {
@@ -131,6 +133,10 @@ impl Reply {
         Self::new(Body::Later(pieces))
     }
 
+    pub fn silence() -> Self {
+        Self::new(Body::Never)
+    }
+
     pub fn head_only() -> Self {
         Self::new(Body::None)
     }
@@ -148,13 +154,14 @@ impl Reply {
         self
     }
 
-    fn response(self) -> Response<BoxBody<Bytes, io::Error>> {
+    async fn response(self) -> Response<BoxBody<Bytes, io::Error>> {
         let frame = |piece| match piece {
             Piece::Data(data) => Ok(Frame::data(Bytes::from(data))),
             Piece::Trailers(trailers) => Ok(Frame::trailers(trailers)),
             Piece::Broken => Err(io::Error::other("broken off")),
         };
         let body = match self.body {
+            Body::Never => std::future::pending().await,
             Body::None => Empty::new().map_err(|never: Infallible| match never {}).boxed(),
             Body::Now(pieces) => BodyExt::boxed(StreamBody::new(stream::iter(pieces.into_iter().map(frame)))),
             Body::Later(pieces) => {
@@ -237,7 +244,7 @@ impl GrpcAgent {
                             body,
                         };
                         log.lock().expect("log").push(received.clone());
-                        Ok::<_, Infallible>(script(&received).response())
+                        Ok::<_, Infallible>(script(&received).response().await)
                     }
                 });
                 let acceptor = acceptor.clone();

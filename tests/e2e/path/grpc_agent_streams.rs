@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use a2a_gateway::a2a::Binding;
 use a2a_gateway::a2a::Generation::{self, V1_0};
-use a2a_gateway::a2a::Operation::{Get, Send, Stream};
+use a2a_gateway::a2a::Operation::{Get, List, Send, Stream};
 use a2a_gateway::a2a::grpc::{self, Status};
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioExecutor;
@@ -17,7 +17,7 @@ use super::ownership::{ANN, BOB, with_keys};
 use crate::harness::caller::{CALLERS, Caller, dialect};
 use crate::harness::client::{Rpc, open, open_grpc, open_grpc_by, read};
 use crate::harness::grpc::{CARD_GRPC, GrpcAgent, Piece, Received, Reply, failed, fields, framed, good};
-use crate::harness::{Gateway, KEY, eventually};
+use crate::harness::{Gateway, KEY, eventually, with_upstream};
 
 #[tokio::test]
 async fn events_go_on_one_by_one() {
@@ -159,6 +159,46 @@ async fn callers_who_read_nothing_hold_up_no_other() {
     }
     assert!(caller.ask(&gateway, Get, &params(Get)).await.is_ok());
     drop(unread);
+}
+
+#[tokio::test]
+async fn a_connection_that_fell_silent_gets_no_further_calls() {
+    let (sender, receiver) = mpsc::channel(1);
+    let receiver = Mutex::new(Some(receiver));
+    let script = task_or(move || Reply::open(receiver.lock().unwrap().take().unwrap()));
+    let agent = GrpcAgent::start(CARD_GRPC, move |received| {
+        if received.method().operation == List {
+            Reply::silence()
+        } else {
+            script(received)
+        }
+    })
+    .await;
+    let gateway = Gateway::start(&with_upstream(&agent.config(OPEN), "first_byte_timeout: 1s")).await;
+    gateway.ready().await;
+    let caller = Caller(dialect(V1_0, Binding::Grpc));
+    let written = caller.write(Stream, &params(Stream));
+    let event = message(V1_0, Stream, &json!({"task": task("t1")}));
+    sender.send(framed(&event)).await.unwrap();
+    let open = open_grpc(gateway.address, &written.path, &[("x-api-key", KEY)], written.body).await;
+    assert!(caller.ask(&gateway, Get, &params(Get)).await.is_ok());
+    let opened = async |expected: f64| {
+        let opened = gateway.metric("a2a_gateway_upstream_connections_opened_total").await;
+        assert!((opened - expected).abs() < 0.1, "{opened} connections");
+    };
+    opened(1.0).await;
+    let written = caller.write(List, &json!({}));
+    let silent = open_grpc(gateway.address, &written.path, &[("x-api-key", KEY)], written.body).await;
+    assert_eq!(Rpc::read(silent).await.status(), 4);
+    for _ in 0..2 {
+        assert!(caller.ask(&gateway, Get, &params(Get)).await.is_ok());
+        opened(2.0).await;
+    }
+    // What was under way goes on.
+    sender.send(framed(&event)).await.unwrap();
+    sender.send(good()).await.unwrap();
+    let rpc = Rpc::read(open).await;
+    assert_eq!((rpc.status(), results(&rpc, V1_0, Stream).len()), (0, 2));
 }
 
 #[tokio::test]
