@@ -115,6 +115,26 @@ fn states_are_read_as_32_bits() {
 }
 
 #[test]
+fn an_id_that_comes_twice_is_the_one_that_callers_read() {
+    let twice = |field| [text(field, "mine"), text(field, "theirs")].concat();
+    for operation in [Operation::Stream, Operation::Subscribe] {
+        for (variant, ids) in [
+            (1, [twice(1), twice(2)]),
+            (2, [twice(3), twice(2)]),
+            (3, [twice(1), twice(2)]),
+            (4, [twice(1), twice(2)]),
+        ] {
+            let event = message(variant, ids);
+            check(V1_0, operation, &event, &reveals("theirs", "theirs", None));
+            let read = crate::a2a::grpc::to_json(V1_0, operation, &event).unwrap();
+            let read = String::from_utf8(read).unwrap();
+            assert!(read.contains("theirs") && !read.contains("mine"), "{read}");
+        }
+    }
+    check(V1_0, Operation::Get, &twice(1), &reveals("theirs", "", None));
+}
+
+#[test]
 fn of_several_variants_the_last_counts() {
     let (t, m) = (message(1, [text(1, "t"), status(2)]), message(2, [text(3, "u")]));
     check(V1_0, Operation::Stream, &[&*t, &*m].concat(), &reveals("u", "", None));
