@@ -69,7 +69,7 @@ impl From<&parse::Error> for Reject {
             }
             parse::Error::Message(error) => {
                 let reason = match error {
-                    CallError::Wire(_) => Reason::ParseError,
+                    CallError::Wire(_) => Reason::BodyMalformed,
                     CallError::MissingTaskId
                     | CallError::BadName
                     | CallError::ConflictingNames

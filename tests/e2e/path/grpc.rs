@@ -356,7 +356,9 @@ async fn what_is_no_call_is_refused_in_the_form_of_grpc() {
     check("more bytes", path, &[key], &[&*good, &[0]].concat(), 3).await;
     let frame = |message: &[u8]| grpc::frame(message).unwrap().to_vec();
     check("no protobuf", path, &[key], &frame(&[0xff; 12]), 3).await;
-    check("a truncated varint", path, &[key], &frame(&[0x0a, 0x80]), 3).await;
+    let cut = check("a truncated varint", path, &[key], &frame(&[0x0a, 0x80]), 3).await;
+    let text = "The request body is malformed: the protobuf message is cut off";
+    assert_eq!(cut.field("grpc-message"), Some(text));
     check("no task", path, &[key], &frame(&[]), 3).await;
     check(
         "an id too long",
