@@ -288,6 +288,33 @@ async fn answers_that_cannot_be_translated_are_the_agents_fault() {
 }
 
 #[tokio::test]
+async fn half_a_surrogate_pair_is_no_text() {
+    let task = r#"{"id":"t1","contextId":"c","status":{"state":"TASK_STATE_WORKING"},"metadata":{"said":"\ud83d"}}"#;
+    let agent = Agent::start(move |request| {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"task":{task}}}}}"#,
+            request.id()
+        );
+        Reply::Json(body)
+    })
+    .await;
+    let gateway = Gateway::of(&[agent.address], "", "").await;
+    for body in [old_send("message/send"), send("1", "x")] {
+        let got = ask(&gateway, &[], &body).await;
+        assert_eq!((got.status, got.code()), (502, -32006), "{}", got.text());
+    }
+    let good = event("7", &json!({"task": task_1_0("t1", "TASK_STATE_WORKING")}).to_string());
+    let bad = event("7", &format!(r#"{{"task":{task}}}"#));
+    for request in [
+        old_send("message/stream"),
+        send("7", "x").replace("SendMessage", "SendStreamingMessage"),
+    ] {
+        let (text, clean) = stream(CARD, &request, &[Some(good.clone()), Some(bad.clone())]).await;
+        assert_eq!((events(&text).len(), clean), (1, false), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn parameters_that_are_none_of_the_method_reach_no_agent() {
     let agent = Agent::start(|_| Reply::Silence).await;
     let gateway = Gateway::of(&[agent.address], "", "").await;
