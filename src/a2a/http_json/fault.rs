@@ -124,7 +124,7 @@ fn read(body: &[u8]) -> Told<'_> {
     Told {
         is_formed: message.is_some() && (inner.is_some() || detail.is_none() || problem.is_some()) || number.is_some(),
         message: message.unwrap_or_default(),
-        code: named.or(number.filter(|number| *number < 0)),
+        code: named.or(number.filter(|number| *number < 0 && *number != TOO_MANY_REQUESTS)),
         has_reason,
         status: number.and_then(|number| u16::try_from(number).ok()),
         details,
@@ -152,7 +152,7 @@ fn of_problem(kind: &str) -> Option<i64> {
 /// What an error most likely is, of which nothing but the status is known.
 fn of_status(status: u16, told: &Told<'_>) -> i64 {
     match status {
-        401 | 403 | 429 => GATEWAY - i64::from(status),
+        429 => TOO_MANY_REQUESTS,
         // An error of a later version, or of the agent's own.
         400..=499 if told.has_reason => code::INVALID_REQUEST,
         404 if told.is_formed => code::TASK_NOT_FOUND,
@@ -166,8 +166,8 @@ fn of_status(status: u16, told: &Told<'_>) -> i64 {
     }
 }
 
-/// Errors that are about HTTP have this less their status for a code: outside the range that JSON-RPC reserves.
-const GATEWAY: i64 = -31000;
+/// What an agent says by the status of HTTP alone, and callers are told by it; as the gateway's own refusal is numbered.
+pub const TOO_MANY_REQUESTS: i64 = -31429;
 
 #[derive(Serialize)]
 struct Written1_0<'a> {
@@ -209,7 +209,7 @@ struct Written0_3<'a> {
 /// | parse error, invalid request, invalid parameters | 400 | 400 |
 /// | method not found | 404 | 404 |
 /// | internal error, and codes that A2A does not know | 500 | 500 |
-/// | -31000 less a status | that status | that status |
+/// | too many requests, if a status of HTTP said it | 429 | 429 |
 pub fn write_fault(generation: Generation, fault: &Fault<'_>, out: &mut Vec<u8>) -> u16 {
     let status = status_of(generation, fault.code);
     let written = match generation {
@@ -255,11 +255,8 @@ fn status_of(generation: Generation, code: i64) -> u16 {
         | code::PARSE_ERROR
         | code::INVALID_REQUEST
         | code::INVALID_PARAMS => (400, 400),
-        _ => {
-            let status = GATEWAY.checked_sub(code).and_then(|status| u16::try_from(status).ok());
-            let status = status.filter(|status| (400..600).contains(status)).unwrap_or(500);
-            (status, status)
-        }
+        TOO_MANY_REQUESTS => (429, 429),
+        _ => (500, 500),
     };
     match generation {
         Generation::V0_1 | Generation::V0_3 => v0_3,

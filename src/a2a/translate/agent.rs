@@ -62,7 +62,7 @@ impl Pair {
             (Binding::JsonRpc, _) => {
                 let AnswerBody { result, error } = serde_json::from_slice(told.body)?;
                 if let Some(failed) = error.filter(|error| error.get() != "null") {
-                    return Ok(Err(fault(error::read(failed)?)));
+                    return Ok(Err(fault(error::read(failed, self.caller.binding)?)));
                 }
                 Ok(Ok(match generation {
                     Generation::V0_1 => return Err(Error::Unsupported),

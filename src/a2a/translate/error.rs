@@ -11,7 +11,7 @@ use crate::a2a::jsonrpc::code;
 use crate::a2a::model::Fault;
 use crate::a2a::model::fault::error_info;
 use crate::a2a::model::wire::{Json, Text, or_default};
-use crate::a2a::{Generation, v0_1};
+use crate::a2a::{Binding, Generation, http_json, v0_1};
 
 #[derive(Deserialize, Serialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
@@ -24,11 +24,13 @@ struct RpcError<'a> {
     data: Option<Json<'a>>,
 }
 
-/// Reads an `error` of JSON-RPC.
-pub(super) fn read(error: &RawValue) -> Result<Fault<'_>, Error> {
+/// Reads an `error` of JSON-RPC, for a caller of this binding.
+pub(super) fn read(error: &RawValue, caller: Binding) -> Result<Fault<'_>, Error> {
     let RpcError { code, message, data } = serde_json::from_str(error.get())?;
+    // An agent has no status of HTTP to tell here.
+    let is_status = caller == Binding::HttpJson && code == http_json::TOO_MANY_REQUESTS;
     Ok(Fault {
-        code,
+        code: if is_status { code::INTERNAL_ERROR } else { code },
         message,
         details: data,
     })

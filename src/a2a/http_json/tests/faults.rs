@@ -58,8 +58,10 @@ fn the_status_tells_what_the_body_does_not() {
     python(502, code::INVALID_AGENT_RESPONSE);
     python(500, code::INTERNAL_ERROR);
     python(503, code::INTERNAL_ERROR);
-    python(401, -31401);
     python(429, -31429);
+    // However an agent calls it: it is the gateway that numbers so.
+    read(500, r#"{"code":-31429,"message":"m"}"#, code::INTERNAL_ERROR, "m", None);
+    read(200, r#"{"code":-31401,"message":"m"}"#, -31401, "m", None);
     // What frameworks and proxies answer themselves.
     read(
         404,
@@ -81,7 +83,7 @@ fn the_status_tells_what_the_body_does_not() {
     read(
         403,
         r#"{"error":"insufficient_scope"}"#,
-        -31403,
+        code::INTERNAL_ERROR,
         "insufficient_scope",
         None,
     );
@@ -170,14 +172,14 @@ fn errors_have_the_statuses_of_the_table() {
 }
 
 #[test]
-fn errors_about_http_keep_their_status() {
+fn codes_that_are_none_of_the_protocol_are_internal_errors() {
     for (code, status, name) in [
-        (-31401, 401, "UNAUTHENTICATED"),
-        (-31403, 403, "PERMISSION_DENIED"),
-        (-31413, 413, "INVALID_ARGUMENT"),
+        // Told by a status alone.
         (-31429, 429, "RESOURCE_EXHAUSTED"),
-        (-31503, 503, "UNAVAILABLE"),
-        (-31504, 504, "DEADLINE_EXCEEDED"),
+        // As the gateway numbers its own.
+        (-31401, 500, "INTERNAL"),
+        (-31403, 500, "INTERNAL"),
+        (-31503, 500, "INTERNAL"),
         (-31000, 500, "INTERNAL"),
         (-31600, 500, "INTERNAL"),
         (-1, 500, "INTERNAL"),
@@ -204,11 +206,11 @@ fn details_are_a_list_of_typed_objects_in_1_0() {
 #[test]
 fn what_was_written_is_read() {
     for generation in Generation::SPOKEN {
-        for code in (-32010..=-32000).chain(-32700..=-32600).chain([-31401, -31403, -31429]) {
+        for code in (-32010..=-32000).chain(-32700..=-32600).chain([-31401, -31429]) {
             let written = fault(code, None);
             let mut out = Vec::new();
             let status = write_fault(generation, &written, &mut out);
-            let known = generation == V0_3 || code::any_reason(code).is_some() || code > -32000;
+            let known = generation == V0_3 || code::any_reason(code).is_some() || code == -31429;
             let expected = if known { code } else { code::INTERNAL_ERROR };
             assert_eq!(read_fault(status, &out).code, expected, "{generation} {code}");
             assert_eq!(read_fault(status, &out).message.as_str(), "m");

@@ -194,6 +194,33 @@ fn pages_and_lists_of_grpc_are_turned() {
 }
 
 #[test]
+fn codes_that_the_gateway_numbers_its_own_errors_by_are_unknown_ones_of_an_agent() {
+    let told = |caller: Binding, code: i64| {
+        let dialect = |generation, binding| Dialect { generation, binding };
+        let pair = Pair {
+            caller: dialect(V1_0, caller),
+            agent: rpc(V0_3),
+            tenant: None,
+            named: None,
+        };
+        let body = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}}).to_string();
+        let told = Told::whole(200, body.as_bytes());
+        let answer = pair.answer(Operation::Get, &RpcId::one(), told, &[], None);
+        answer.unwrap()
+    };
+    for code in [-31400, -31401, -31403, -31429, -31503, -31599] {
+        assert_eq!(told(Binding::HttpJson, code).standing, Standing::Http(500), "{code}");
+        let Standing::Grpc(status) = told(Binding::Grpc, code).standing else {
+            panic!("no status");
+        };
+        assert_eq!((status.code, &*status.message), (2, "no"), "{code}");
+        // The code is all that there is to keep.
+        let same: Value = serde_json::from_slice(&told(Binding::JsonRpc, code).body).unwrap();
+        assert_eq!(same["error"]["code"], code);
+    }
+}
+
+#[test]
 fn errors_of_grpc_are_named_to_callers_of_1_0() {
     let status = |reason: Option<&str>| grpc::Status {
         code: 12,
