@@ -348,7 +348,9 @@ impl Translating {
         }
     }
 
-    /// The event with which the stream of the caller begins, where the agent's own may not begin with a task.
+    /// The event with which the stream of the caller begins, where the agent's own may not begin with a task. What it asks goes
+    /// at the place of the stream (`selected`), which has nothing else to do meanwhile: waiting for another one, subscriptions
+    /// that hold all of an endpoint's places would wait for each other.
     pub async fn first_event(
         &self,
         agent: &Agent,

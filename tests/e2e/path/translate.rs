@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::ownership::{ANN, BOB, by, start};
 use crate::harness::agent::{Agent, CARD, CARD_0_3, Received, Reply, event};
 use crate::harness::client::{open, read};
-use crate::harness::{Answer, Gateway, KEY, call, get, of_task, send};
+use crate::harness::{Answer, Gateway, KEY, call, config_of, get, of_task, send, with_upstream};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const CREDENTIAL: (&str, &str) = ("x-api-key", KEY);
@@ -442,6 +442,23 @@ async fn a_new_callers_subscription_begins_with_the_task() {
         ["tasks/resubscribe", "tasks/get"],
         "nothing may happen between them unseen"
     );
+}
+
+#[tokio::test]
+async fn a_subscription_and_the_get_of_its_task_share_a_place() {
+    let (sender, streams) = mpsc::channel(1);
+    let agent = reticent("working", streams).await;
+    let config = config_of(&[agent.address], "policy: { task_owner: none }", "");
+    let gateway = Gateway::start(&with_upstream(&config, "max_in_flight: 1, queue: { timeout: 30s }")).await;
+    gateway.ready().await;
+    drop(sender);
+    let got = ask(&gateway, &[], &of_task("SubscribeToTask", "t1")).await;
+    assert_eq!(
+        events(&got.text())[0]["result"]["task"],
+        task_1_0("t1", "TASK_STATE_WORKING")
+    );
+    let queued = gateway.metric("a2a_gateway_queued_calls_total").await;
+    assert!(queued < 1.0, "{queued} waited");
 }
 
 #[tokio::test]
