@@ -292,6 +292,8 @@ impl Translating {
         let Whole { body, end } = first;
         let mut pages = vec![body];
         let mut size = 0;
+        // All together, in the time for one answer: an agent could begin page after page.
+        let until = Instant::now() + agent.upstream.patience();
         while let Some(page) = pages.last()
             && let Some(written) = self.pair.next_page(call, page).map_err(bad)?
         {
@@ -301,12 +303,19 @@ impl Translating {
             }
             let mut outgoing = again.clone();
             outgoing.ask(written);
-            let endpoint = agent.endpoints.owner(url)?;
-            let selected = match endpoint.enter() {
-                Some(selected) => selected,
-                None => place(agent, endpoint).await?,
+            let asked = async {
+                let endpoint = agent.endpoints.owner(url)?;
+                let selected = match endpoint.enter() {
+                    Some(selected) => selected,
+                    None => place(agent, endpoint).await?,
+                };
+                ask(agent, permit, self.pair.agent, &selected, outgoing).await
             };
-            let whole = ask(agent, permit, self.pair.agent, &selected, outgoing).await?;
+            let in_time = tokio::time::timeout_at(until, asked).await;
+            let whole = in_time.unwrap_or_else(|_| {
+                agent.metrics.upstream_failed(Reason::UpstreamTimeout);
+                Err(Reject::new(Reason::UpstreamTimeout))
+            })?;
             let read = answer::check(&whole, self.pair.agent, call, json).map_err(Reject::new)?;
             if read.error.is_some() {
                 drop(read);

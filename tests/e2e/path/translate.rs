@@ -595,6 +595,25 @@ async fn an_old_caller_gets_all_pages_at_once() {
 }
 
 #[tokio::test]
+async fn all_pages_have_the_time_of_one_answer() {
+    let (_page, pages) = mpsc::channel(1);
+    let pages = Mutex::new(Some(pages));
+    let agent = Agent::start(move |request| match request.json()["params"]["pageToken"].as_str() {
+        None => Reply::Json(answer(request, &json!({"configs": [], "nextPageToken": "1"}))),
+        // It begins, and does not end.
+        Some(_) => Reply::Pieces(pages.lock().unwrap().take().expect("one page")),
+    })
+    .await;
+    let config = config_of(&[agent.address], "policy: { task_owner: none }", "");
+    let gateway = Gateway::start(&with_upstream(&config, "first_byte_timeout: 1s")).await;
+    gateway.ready().await;
+    let list = old("tasks/pushNotificationConfig/list", &json!({"id": "t1"}));
+    let got = ask(&gateway, &[], &list).await;
+    assert_eq!((got.status, agent.received().len()), (504, 2), "{}", got.text());
+    assert_eq!(gateway.access(1).await[0]["outcome"], "upstream_timeout");
+}
+
+#[tokio::test]
 async fn lists_are_no_objects() {
     let agent = Agent::start(|_| Reply::Silence).await;
     let gateway = start(&agent, "").await;
