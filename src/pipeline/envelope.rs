@@ -28,6 +28,7 @@ use crate::observe::record::rfc3339;
 use crate::observe::{self, Outcome, Reason};
 use crate::owners::Named;
 use crate::parse;
+use crate::ratelimit::{Slot, Stage};
 use crate::respond::answer::Standing;
 use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
@@ -97,21 +98,23 @@ struct Known<'a> {
 impl Talk<'_> {
     async fn take(&mut self, parts: &mut request::Parts, body: Incoming, held: &mut Held) -> Result<Answered, Reject> {
         let limiter = &self.desk.limiters.known;
-        let mut slot = limiter
-            .admit_address(self.client)
-            .map_err(|limited| Reject::from(&limited))?;
+        let limited = |limited| Reject::from(&limited);
+        let mut slot = Slot::default();
+        let budget = limiter.admit(&mut slot, self.client, Stage::Address);
+        budget.await.map_err(limited)?;
         let shown = self.caller(parts, held).await?;
         match &shown {
             Ok(caller) => {
                 held.record.principal = Some(caller.principal.id.clone());
-                limiter
-                    .admit(&mut slot, &caller.principal.id, self.client)
-                    .map_err(|limited| Reject::from(&limited))?;
+                let stage = Stage::Caller(&caller.principal.id);
+                let budget = limiter.admit(&mut slot, self.client, stage);
+                budget.await.map_err(limited)?;
             }
             Err(_) => {
-                let _counted = (self.desk.limiters.unknown)
-                    .admit_address(self.client)
-                    .map_err(|limited| Reject::from(&limited))?;
+                let mut counted = Slot::default();
+                let unknown = &self.desk.limiters.unknown;
+                let budget = unknown.admit(&mut counted, self.client, Stage::Address);
+                budget.await.map_err(limited)?;
             }
         }
         held.slot = Some(slot);
@@ -470,22 +473,16 @@ impl Talk<'_> {
         held.record.principal = Some(principal.id.clone());
         let (limiter, id) = (&known.agent.limiter, principal.id.clone());
         let limited = |limited| Reject::from(&limited);
-        let mut slot = limiter.admit_address(self.client).map_err(limited)?;
-        if let Some(asking) = limiter.ask_address(self.client) {
-            asking.await.map_err(limited)?;
-        }
+        let mut slot = Slot::default();
+        let budget = limiter.admit(&mut slot, self.client, Stage::Address);
+        budget.await.map_err(limited)?;
         let route = RouteMatch {
             agent: known.index,
             place: Place::Rpc,
         };
         let admitted = authorize::route(route, principal, &enforced.ownership)?;
-        limiter.admit(&mut slot, &id, self.client).map_err(limited)?;
-        if let Some(asking) = limiter.ask(&id, self.client) {
-            asking.await.map_err(limited)?;
-        }
-        (limiter.admit_call(&mut slot, &id, self.client, operation)).map_err(limited)?;
-        if let Some(asking) = limiter.ask_call(&id, self.client, operation) {
-            asking.await.map_err(limited)?;
+        for stage in [Stage::Caller(&id), Stage::Call(&id, operation)] {
+            limiter.admit(&mut slot, self.client, stage).await.map_err(limited)?;
         }
         held.slot.get_or_insert_default().join(slot);
         // A message names no task, whatever it says.

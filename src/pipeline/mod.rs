@@ -41,7 +41,7 @@ use crate::observe::record::Observer;
 use crate::observe::{AgentMetrics, Outcome, Reason, Record};
 use crate::owners::Named;
 use crate::push::{self, Desk, Relay};
-use crate::ratelimit::{RateLimiter, Slot};
+use crate::ratelimit::{RateLimiter, Slot, Stage};
 use crate::respond::answered::Answered;
 use crate::respond::body::Held;
 use crate::respond::reject::Form;
@@ -310,14 +310,10 @@ impl Pipeline {
             return Err(Reject::new(Reason::NoRoute));
         }
         // What an address may ask counts before anybody's credential is checked.
-        let slot = agent
-            .limiter
-            .admit_address(client)
-            .map_err(|limited| Reject::from(&limited))?;
-        if let Some(asking) = agent.limiter.ask_address(client) {
-            asking.await.map_err(|limited| Reject::from(&limited))?;
-        }
-        let slot = held.slot.insert(slot);
+        let limited = |limited| Reject::from(&limited);
+        let slot = held.slot.insert(Slot::default());
+        let budget = agent.limiter.admit(slot, client, Stage::Address);
+        budget.await.map_err(limited)?;
         let principal = match delegated {
             None => authenticate::identify(&enforced.requirement, &downstream.peer, client, parts)
                 .await
@@ -329,13 +325,9 @@ impl Pipeline {
         let admitted = authorize::route(route, principal, &enforced.ownership)
             .inspect_err(|_| held.record.detail = Some("no_task_owner"))
             .map_err(Reject::from)?;
-        agent
-            .limiter
-            .admit(slot, &admitted.principal().id, client)
-            .map_err(|limited| Reject::from(&limited))?;
-        if let Some(asking) = agent.limiter.ask(&admitted.principal().id, client) {
-            asking.await.map_err(|limited| Reject::from(&limited))?;
-        }
+        let caller = &admitted.principal().id;
+        let budget = agent.limiter.admit(slot, client, Stage::Caller(caller));
+        budget.await.map_err(limited)?;
 
         let asked = hygiene::asked_version(parts)?;
         let mut bounds = self.bounds(agent);
@@ -350,15 +342,10 @@ impl Pipeline {
                 Reject::from(&error)
             })?;
         note_call(&mut held.record, &call, &bytes);
-        agent
-            .limiter
-            .admit_call(slot, &admitted.principal().id, client, call.operation)
-            .map_err(|limited| Reject::from(&limited).answering(&call))?;
-        if let Some(asking) = agent.limiter.ask_call(&admitted.principal().id, client, call.operation) {
-            asking
-                .await
-                .map_err(|limited| Reject::from(&limited).answering(&call))?;
-        }
+        let caller = &admitted.principal().id;
+        let stage = Stage::Call(caller, call.operation);
+        let budget = agent.limiter.admit(slot, client, stage);
+        budget.await.map_err(|it| limited(it).answering(&call))?;
         let (call, naming) = if agent.v0_1.is_some() && naming::may_name(&call) {
             Box::pin(self.name(agent, &enforced, &admitted, call, &mut held.record)).await?
         } else {

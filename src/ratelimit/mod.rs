@@ -1,13 +1,12 @@
 //! Is there budget: the rate and concurrency rules of one agent.
 //!
-//! Asked three times, as more is known: `admit_address` the rules per address, before a credential is checked; `admit` the
-//! other rules for every operation, before the body is read; `admit_call` those for some operations and for open streams.
+//! Asked three times, as more is known: the rules per address, before a credential is checked; the other rules for every
+//! operation, before the body is read; those for some operations and for open streams.
 //! Each asks narrow rules (principal, address) before wide ones (agent), so that a caller over its own budget does not drain
 //! everybody's, and concurrency before rate, so that a call that cannot run costs no token. A refusal gives back the
 //! places that were taken on the way to it; tokens of narrower rules stay spent.
 //!
-//! With a store that gateways share, a rate is one budget over all of them: `ask_address`, `ask` and `ask_call` follow their
-//! namesakes, and what they give is awaited. See `global`.
+//! With a store that gateways share, a rate is one budget over all of them, which is asked last. See `global`.
 //!
 //! Callers are told apart by principal or by address, IPv6 by /64, the least that one subscriber gets (RFC 6177).
 //! Anonymous callers have no principal, so rules per principal tell them apart by address too. What is kept is bounded:
@@ -27,7 +26,6 @@ use std::time::Duration;
 
 use governor::clock::{Clock, DefaultClock};
 
-pub use global::Asking;
 pub use limited::Limited;
 
 use crate::a2a::Operation;
@@ -37,7 +35,7 @@ use crate::drain::Drain;
 use crate::http::forwarded;
 use crate::shared;
 use concurrency::{Counters, Guard};
-use global::{Global, Pace, Question};
+use global::{Asking, Global, Pace, Question};
 use limited::Policy;
 use rate::Buckets;
 
@@ -84,6 +82,17 @@ enum Bound<C: Clock> {
     Rate(Box<Buckets<C>>),
     Concurrent(Arc<Counters>),
     OpenStreams(Arc<Counters>),
+}
+
+/// What is known of a request, which says what rules hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Stage<'a> {
+    /// Where it comes from: guesses cost their address something too.
+    Address,
+    /// Whose it is.
+    Caller(&'a Arc<str>),
+    /// What it asks.
+    Call(&'a Arc<str>, Operation),
 }
 
 /// Whose budget it is.
@@ -172,74 +181,51 @@ impl<C: Clock + Clone> RateLimiter<C> {
 }
 
 impl<C: Clock> RateLimiter<C> {
-    /// Before the caller is known: the rules per address that hold for every operation, so that guesses cost their address
-    /// something too.
-    pub fn admit_address(&self, address: IpAddr) -> Result<Slot, Limited> {
-        let mut slot = Slot::default();
-        for rule in self.inner.general.iter().filter(|rule| rule.per == LimitKey::Address) {
-            slot.guards.extend(rule.ask(&self.inner.nobody, address)?);
+    /// Asks the rules of a stage, here and then over all gateways. What the slot holds already it keeps, whatever the answer.
+    pub async fn admit(&self, slot: &mut Slot, address: IpAddr, stage: Stage<'_>) -> Result<(), Limited> {
+        self.take(slot, address, stage)?;
+        match self.ask(address, stage) {
+            Some(asking) => asking.await,
+            None => Ok(()),
         }
-        Ok(slot)
     }
 
-    /// Before the body: the other rules that hold for every operation.
-    pub fn admit(&self, slot: &mut Slot, principal: &Arc<str>, address: IpAddr) -> Result<(), Limited> {
+    fn rules<'a>(&'a self, stage: Stage<'a>) -> impl Iterator<Item = &'a Rule<C>> {
+        let general = self.inner.general.iter().filter(move |rule| match stage {
+            Stage::Address => rule.per == LimitKey::Address,
+            Stage::Caller(_) => rule.per != LimitKey::Address,
+            Stage::Call(..) => false,
+        });
+        let specific = self.inner.specific.iter().filter(move |rule| match stage {
+            Stage::Address | Stage::Caller(_) => false,
+            Stage::Call(_, operation) => rule.concerns(operation),
+        });
+        general.chain(specific)
+    }
+
+    fn principal<'a>(&'a self, stage: Stage<'a>) -> &'a Arc<str> {
+        match stage {
+            Stage::Address => &self.inner.nobody,
+            Stage::Caller(principal) | Stage::Call(principal, _) => principal,
+        }
+    }
+
+    fn take(&self, slot: &mut Slot, address: IpAddr, stage: Stage<'_>) -> Result<(), Limited> {
+        let principal = self.principal(stage);
         let mut taken = Vec::new();
-        for rule in self.inner.general.iter().filter(|rule| rule.per != LimitKey::Address) {
+        for rule in self.rules(stage) {
             taken.extend(rule.ask(principal, address)?);
         }
         slot.guards.append(&mut taken);
         Ok(())
     }
 
-    /// After the body: the rules for this operation, and for open streams if it opens one. What the slot holds already it
-    /// keeps, whatever the answer.
-    pub fn admit_call(
-        &self,
-        slot: &mut Slot,
-        principal: &Arc<str>,
-        address: IpAddr,
-        operation: Operation,
-    ) -> Result<(), Limited> {
-        let mut taken = Vec::new();
-        for rule in &self.inner.specific {
-            if rule.concerns(operation) {
-                taken.extend(rule.ask(principal, address)?);
-            }
-        }
-        slot.guards.append(&mut taken);
-        Ok(())
-    }
-
-    /// After `admit_address`: the same rules over all gateways. `None` where there is nothing to ask, or nobody.
-    pub fn ask_address(&self, address: IpAddr) -> Option<Asking> {
-        let rules = self.inner.general.iter().filter(|rule| rule.per == LimitKey::Address);
-        self.ask_for(rules, &self.inner.nobody, address)
-    }
-
-    /// After `admit`.
-    pub fn ask(&self, principal: &Arc<str>, address: IpAddr) -> Option<Asking> {
-        let rules = self.inner.general.iter().filter(|rule| rule.per != LimitKey::Address);
-        self.ask_for(rules, principal, address)
-    }
-
-    /// After `admit_call`.
-    pub fn ask_call(&self, principal: &Arc<str>, address: IpAddr, operation: Operation) -> Option<Asking> {
-        let rules = self.inner.specific.iter().filter(|rule| rule.concerns(operation));
-        self.ask_for(rules, principal, address)
-    }
-
-    fn ask_for<'a>(
-        &self,
-        rules: impl Iterator<Item = &'a Rule<C>>,
-        principal: &Arc<str>,
-        address: IpAddr,
-    ) -> Option<Asking>
-    where
-        C: 'a,
-    {
+    /// `None` where there is nothing to ask the other gateways, or nobody.
+    fn ask(&self, address: IpAddr, stage: Stage<'_>) -> Option<Asking> {
         let global = self.global.as_ref().filter(|global| global.store.is_up())?;
-        let questions: Vec<Question> = rules
+        let principal = self.principal(stage);
+        let questions: Vec<Question> = self
+            .rules(stage)
             .filter_map(|rule| {
                 let key = rule.key(principal, address);
                 Some(Question {

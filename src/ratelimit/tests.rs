@@ -71,13 +71,16 @@ fn limiter(rules: &[RateLimit], max_keys: usize) -> Fixture {
 impl Fixture {
     fn admit(&self, principal: &str, address: impl Into<IpAddr>) -> Result<Slot, Limited> {
         let address = address.into();
-        let mut slot = self.limiter.admit_address(address)?;
-        self.limiter.admit(&mut slot, &Arc::from(principal), address)?;
+        let mut slot = Slot::default();
+        self.limiter.take(&mut slot, address, Stage::Address)?;
+        self.limiter
+            .take(&mut slot, address, Stage::Caller(&Arc::from(principal)))?;
         Ok(slot)
     }
 
     fn call(&self, slot: &mut Slot, principal: &str, operation: Operation) -> Result<(), Limited> {
-        self.limiter.admit_call(slot, &Arc::from(principal), HERE, operation)
+        self.limiter
+            .take(slot, HERE, Stage::Call(&Arc::from(principal), operation))
     }
 
     /// How many requests are admitted before the first refusal; each ends at once.
@@ -389,7 +392,8 @@ fn the_bound_holds_under_concurrent_admissions() {
             let limiter = &limiter;
             scope.spawn(move || {
                 for last in 0..500 {
-                    let _limited = limiter.admit_address(v4(thread * 10_000 + last));
+                    let address = v4(thread * 10_000 + last);
+                    let _limited = limiter.take(&mut Slot::default(), address, Stage::Address);
                 }
             });
         }
@@ -403,6 +407,8 @@ fn the_bound_holds_under_concurrent_admissions() {
 #[test]
 fn places_are_counted_exactly_under_concurrent_admissions() {
     let limiter = RateLimiter::build(&[concurrent("calls", LimitKey::Agent, 3)], 10);
+    let ann = Arc::from("ann");
+    let admit = |slot: &mut Slot| limiter.take(slot, HERE, Stage::Caller(&ann));
     let most = std::sync::atomic::AtomicU32::new(0);
     let now = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -410,7 +416,7 @@ fn places_are_counted_exactly_under_concurrent_admissions() {
             scope.spawn(|| {
                 for _ in 0..1000 {
                     let mut slot = Slot::default();
-                    if limiter.admit(&mut slot, &Arc::from("ann"), HERE).is_ok() {
+                    if admit(&mut slot).is_ok() {
                         let held = now.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
                         most.fetch_max(held, std::sync::atomic::Ordering::SeqCst);
                         now.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
@@ -424,12 +430,11 @@ fn places_are_counted_exactly_under_concurrent_admissions() {
     let slots: Vec<Slot> = (0..3)
         .map(|_| {
             let mut slot = Slot::default();
-            limiter.admit(&mut slot, &Arc::from("ann"), HERE).unwrap();
+            admit(&mut slot).unwrap();
             slot
         })
         .collect();
-    let more = limiter.admit(&mut Slot::default(), &Arc::from("ann"), HERE);
-    assert!(more.is_err());
+    assert!(admit(&mut Slot::default()).is_err());
     drop(slots);
 }
 
