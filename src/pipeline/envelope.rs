@@ -410,7 +410,7 @@ impl Talk<'_> {
         parts.headers.remove(hygiene::A2A_VERSION);
         let body = known.bytes.clone();
         let outgoing = pipeline.outgoing(agent, self.downstream, self.client, parts, None, &held.record, body);
-        let sent = pipeline.send(agent, &permit, &ownership, way, outgoing, &mut held.record);
+        let sent = pipeline.send(agent, &permit, &ownership, way, outgoing, held, None);
         let Sent { selected, answer, .. } = Box::pin(sent).await?;
         let endpoint = selected.endpoint();
         let principal = &permit.principal().id;

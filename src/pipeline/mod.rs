@@ -8,6 +8,7 @@ mod deliver;
 mod envelope;
 mod extended;
 mod naming;
+mod reading;
 mod receive;
 mod send;
 mod translate;
@@ -51,6 +52,7 @@ use crate::upstream::{self, Outgoing, Upstream};
 use crate::{a2a, card, parse};
 
 pub use self::current::{Current, Downstream};
+use self::reading::Reading;
 use self::send::Way;
 use self::translate::{Head, Translating};
 
@@ -422,11 +424,23 @@ impl Pipeline {
             }
             None => Way::Free,
         };
+        let reading = Reading {
+            agent: agent.clone(),
+            permit,
+            ownership: ownership.clone(),
+            affinity: self.affinity.clone(),
+            naming: translating.as_ref().and_then(|it| it.naming.clone()),
+            // What goes on as it came came in the agent's own dialect.
+            speaks: translating.as_ref().map_or(call.dialect(), |it| it.pair.agent),
+            translates: translating.is_some(),
+            limits: self.json,
+        };
+        let awaited = reading.begins().then_some(&reading);
         let sent = self
-            .send(agent, &permit, ownership, way, outgoing, &mut held.record)
+            .send(agent, &reading.permit, ownership, way, outgoing, held, awaited)
             .await
             .map_err(in_form)?;
-        self.receive(agent, &permit, ownership, downstream, sent, translating, held)
+        self.receive(reading, downstream, sent, translating, held)
             .await
             .map_err(in_form)
     }

@@ -7,37 +7,38 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::reading::{Begun, Reading};
 use super::send::Sent;
 use super::translate::{First, Translating};
 use super::{Agent, Downstream, Pipeline};
 use crate::a2a::answer::End;
 use crate::a2a::card::CardError;
 use crate::a2a::{self, Binding, Dialect, Operation, grpc};
-use crate::affinity::Inquiry;
-use crate::authorize::{Ownership, Permit};
+use crate::authorize::Permit;
 use crate::balance::Fault;
 use crate::observe::{Outcome, Reason};
 use crate::respond::answer::Standing;
 use crate::respond::answered::{Answered, Content};
 use crate::respond::body::Held;
-use crate::respond::learn::{self, Learner};
+use crate::respond::learn;
 use crate::respond::stream::{EventStream, UntilLearned};
 use crate::respond::{Reject, answer, stream};
 use crate::upstream::{Answer, Head};
 
 impl Pipeline {
     /// Learns from the answer and only then lets it go.
-    #[expect(clippy::too_many_arguments, reason = "what a call has become by then, used once")]
     pub(super) async fn receive(
         &self,
-        agent: &Arc<Agent>,
-        permit: &Permit,
-        ownership: &Ownership,
+        reading: Reading,
         downstream: &Arc<Downstream>,
         sent: Sent,
         mut translating: Option<Translating>,
         held: &mut Held,
     ) -> Result<Answered, Reject> {
+        let Reading {
+            agent, permit, speaks, ..
+        } = &reading;
+        let speaks = *speaks;
         let Sent {
             selected,
             answer,
@@ -57,20 +58,10 @@ impl Pipeline {
             }
             Reject::new(reason)
         };
-        // What goes on as it came came in the agent's own dialect.
-        let spoken = translating.as_ref().map(|it| it.pair.agent);
-        let speaks = spoken.unwrap_or(permit.call().dialect());
         answer::check_head(&parts, speaks).map_err(refused)?;
         let head = Head::of(&mut parts, &body, speaks);
         let streams = answer::is_stream(&parts, &head, permit.call().operation);
-        let learner = Learner {
-            affinity: self.affinity.clone(),
-            metrics: agent.metrics.clone(),
-            endpoint: selected.endpoint().url.clone(),
-            permit: permit.clone(),
-            ownership: ownership.clone(),
-            naming: translating.as_ref().and_then(|it| it.naming.clone()),
-        };
+        let learner = reading.learner(&selected);
         if streams {
             // An answer that is rewritten, or that names no task, does not come in pieces.
             if !permit.call().operation.streams() {
@@ -113,53 +104,16 @@ impl Pipeline {
         }
         // An answer that has begun is read to its end even if the caller leaves, so that its task is not lost; and the caller's
         // places are kept as long as the endpoint's.
-        let translates = translating.is_some();
-        let asked = translates.then(|| selected.endpoint().url.clone());
-        let (reader, call, limits) = (agent.clone(), permit.call().clone(), self.json);
-        let principal = principal.clone();
-        let learned = learner.clone();
-        let finishing = self.drain.finishing(held.slot.take(), async move {
-            let endpoint = selected.endpoint();
-            let read = reader.upstream.whole(head, body, endpoint).await;
-            let whole = read.map_err(|error| {
-                if let Some(fault) = error.fault() {
-                    endpoint.failed(fault, &principal);
-                }
-                answer::failed(&reader.metrics, &error)
-            })?;
-            let read = answer::check(&whole, speaks, &call, limits);
-            // What is translated is read by other rules, which must not find a task where there was none to learn of.
-            let read = read.and_then(|read| {
-                if translates && read.is_strange {
-                    return Err(Reason::UpstreamBadAnswer);
-                }
-                Ok(read)
-            });
-            match standing.told(speaks, &whole).with(read.is_ok()) {
-                Some(true) => endpoint.succeeded(),
-                Some(false) => endpoint.failed(Fault::Answer, &principal),
-                None => {}
-            }
-            let read = read.map_err(|reason| {
-                reader.metrics.upstream_failed(reason);
-                Reject::new(reason)
-            })?;
-            if let Inquiry::Asking(asking) = learner.inquire(&read.revealed) {
-                asking.await;
-            }
-            let begun = learner.begun(&read.revealed, read.error.is_some());
-            if let Some(confirming) = learner.learn(&begun)? {
-                learner.confirmed(confirming.await, &begun)?;
-            }
-            drop(until_learned);
-            let outcome = if read.error.is_some() {
-                Outcome::AgentError
-            } else {
-                Outcome::Ok
-            };
-            let revealed = read.revealed;
-            Ok::<_, Reject>((whole, outcome, revealed))
-        });
+        let asked = translating.is_some().then(|| selected.endpoint().url.clone());
+        let begun = Begun {
+            selected,
+            standing,
+            head,
+            body,
+        };
+        let reader = reading.clone();
+        let finishing = async move { reader.finish(begun, until_learned).await };
+        let finishing = self.drain.finishing(held.slot.take(), finishing);
         let (finished, slot) = finishing.await;
         held.slot = slot;
         let (mut whole, outcome, revealed) = finished?;
@@ -172,7 +126,7 @@ impl Pipeline {
         match (translating, asked) {
             (Some(mut translating), Some(asked)) => {
                 if outcome == Outcome::AgentError {
-                    let ended = translating.ended(agent, permit, &asked, &learned, self.json);
+                    let ended = translating.ended(agent, permit, &asked, &learner, self.json);
                     Box::pin(ended).await?;
                 }
                 if is_turned {

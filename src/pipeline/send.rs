@@ -7,17 +7,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::reading::Reading;
 use super::{Agent, Pipeline};
 use crate::a2a::{Call, ContextId, Operation};
 use crate::affinity::{Owner, Reservation, Reserved};
 use crate::authorize::{Ownership, Permit};
 use crate::balance::{Ask, Endpoint, Selected};
-use crate::observe::{Reason, Record};
+use crate::observe::Reason;
+use crate::respond::body::Held;
 use crate::respond::{Reject, answer};
 use crate::upstream::{Answer, Outgoing};
 
 impl Pipeline {
-    /// To the owner, or to nobody; new work to the chosen endpoint, and to another one when it cannot have been seen.
+    /// To the owner, or to nobody; new work to the chosen endpoint, and to another one when it cannot have been seen. With a
+    /// `reading` it is awaited without its caller too.
+    #[expect(clippy::too_many_arguments, reason = "what a call is sent with, once")]
     pub(super) async fn send(
         &self,
         agent: &Agent,
@@ -25,10 +29,11 @@ impl Pipeline {
         ownership: &Ownership,
         mut way: Way,
         mut outgoing: Box<Outgoing>,
-        record: &mut Record,
+        held: &mut Held,
+        reading: Option<&Reading>,
     ) -> Result<Sent, Reject> {
         let retries = &agent.endpoints.retries;
-        retries.called(record.started());
+        retries.called(held.record.started());
         let mut tried = Vec::new();
         let mut refused = None;
         // A read may be repeated once, wherever it broke off.
@@ -41,14 +46,21 @@ impl Pipeline {
                 Err(reject) if reject.reason == Reason::UpstreamConnect => return Err(refused.unwrap_or(reject)),
                 Err(reject) => return Err(reject),
             };
-            record.endpoint = Some(endpoint.url.clone());
+            held.record.endpoint = Some(endpoint.url.clone());
             let selected = match endpoint.enter() {
                 Some(selected) => selected,
                 None => Box::pin(place(agent, endpoint)).await?,
             };
             let again = repeatable.then(|| outgoing.clone());
-            let failure = match agent.upstream.send(permit, &selected, outgoing).await {
-                Ok(answer) => {
+            let sent = match reading {
+                None => {
+                    let sent = agent.upstream.send(permit, &selected, outgoing).await;
+                    sent.map(|answer| (selected, answer))
+                }
+                Some(reading) => Box::pin(reading.send(&self.drain, &mut held.slot, selected, outgoing)).await,
+            };
+            let failure = match sent {
+                Ok((selected, answer)) => {
                     return Ok(Sent {
                         selected,
                         answer,

@@ -10,7 +10,7 @@ use super::ownership::{ANN, BOB, by, start, yaml};
 use crate::harness::agent::{Agent, CARD, CARD_0_3, CARD_HTTP_JSON, Received, Reply, event};
 use crate::harness::client::{open, read};
 use crate::harness::redis::Server;
-use crate::harness::{Answer, Gateway, call, eventually, get, of_task};
+use crate::harness::{Answer, Gateway, call, eventually, get, of_task, with_upstream};
 
 const STRICT: &str = "v0_1: true";
 
@@ -374,31 +374,66 @@ async fn an_answer_about_another_task_is_withheld() {
     assert_eq!(read(streamed).await, (String::new(), false), "a broken end");
 }
 
-/// FIXME: what the agent was asked could be awaited all the same, and its answer learned from.
-#[tokio::test]
-async fn a_name_is_free_again_when_its_caller_left_before_an_answer() {
-    let (_answer, answered) = oneshot::channel();
+/// Begins a task under a name at an agent that has not answered, and leaves.
+async fn begin_and_leave(gateway: &Gateway, agent: &Agent) {
+    let send = send_to("mine", "x");
+    tokio::select! {
+        _ = by(ANN, gateway, &send) => panic!("nobody has answered"),
+        () = eventually("it is under way", || async { agent.received().len() == 1 }) => {}
+    }
+    let record = gateway.access(1).await.remove(0);
+    assert_eq!(record["outcome"], "downstream_gone");
+}
+
+/// An agent that answers its first call when it is told to.
+async fn slow() -> (Agent, oneshot::Sender<String>) {
+    let (answer, answered) = oneshot::channel();
     let answered = Mutex::new(Some(answered));
     let count = AtomicUsize::new(0);
     let agent = Agent::start(move |request| match answered.lock().unwrap().take() {
         Some(answered) => Reply::Later(answered),
         None => Speaks::V1_0.answer(request, &count),
+    });
+    (agent.await, answer)
+}
+
+#[tokio::test]
+async fn a_task_that_was_begun_is_learned_of_without_its_caller() {
+    let (agent, answer) = slow().await;
+    let gateway = start(&agent, STRICT).await;
+    begin_and_leave(&gateway, &agent).await;
+    let again = by(ANN, &gateway, &send_to("mine", "x")).await;
+    assert_eq!((again.status, again.code()), (409, -31409), "{}", again.text());
+    let task = json!({ "task": Speaks::V1_0.task("first", "c", "input-required") });
+    let id = agent.received()[0].id();
+    answer
+        .send(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{task}}}"#))
+        .expect("the agent's answer is awaited");
+    eventually("the name stands for the task", || async {
+        by(ANN, &gateway, &about("tasks/get", "mine")).await.status == 200
+            && agent.received().last().expect("a call").json()["params"]["id"] == "first"
     })
     .await;
-    let gateway = start(&agent, STRICT).await;
-    let send = send_to("mine", "x");
-    tokio::select! {
-        _ = by(ANN, &gateway, &send) => panic!("nobody has answered"),
-        () = eventually("the first is under way", || async { agent.received().len() == 1 }) => {}
-    }
-    let again = || async { by(ANN, &gateway, &send).await.status == 200 };
-    eventually("the name is free", again).await;
+    assert_eq!(by(ANN, &gateway, &send_to("mine", "x")).await.status, 200);
     let message = agent.received().pop().expect("a call").json()["params"]["message"].clone();
-    assert_eq!(
-        (agent.received().len(), message.get("taskId")),
-        (2, None),
-        "a second task"
-    );
+    assert_eq!(message["taskId"], "first");
+}
+
+#[tokio::test]
+async fn a_name_is_free_again_when_the_agent_has_nothing_to_say_to_nobody() {
+    let (agent, _answer) = slow().await;
+    let config = with_upstream(&yaml(&[agent.address], STRICT), "first_byte_timeout: 1s");
+    let gateway = Gateway::start(&config).await;
+    gateway.ready().await;
+    begin_and_leave(&gateway, &agent).await;
+    let send = send_to("mine", "x");
+    assert_eq!(by(ANN, &gateway, &send).await.status, 409);
+    eventually("the name is free", || async {
+        by(ANN, &gateway, &send).await.status == 200
+    })
+    .await;
+    let message = agent.received().pop().expect("a call").json()["params"]["message"].clone();
+    assert_eq!((agent.received().len(), message.get("taskId")), (2, None));
 }
 
 #[tokio::test]

@@ -1,0 +1,182 @@
+//! A whole answer: read to its end, checked and learned from, whether its caller still waits for it or not.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::Agent;
+use crate::a2a::answer::Whole;
+use crate::a2a::{Dialect, Revealed, json};
+use crate::affinity::{Affinity, Inquiry};
+use crate::authorize::{Ownership, Permit};
+use crate::balance::{Fault, Selected};
+use crate::drain::Drain;
+use crate::observe::{Outcome, Reason};
+use crate::ratelimit::Slot;
+use crate::respond::answer::Standing;
+use crate::respond::learn::{Learner, Naming};
+use crate::respond::stream::UntilLearned;
+use crate::respond::{Reject, answer};
+use crate::upstream::{self, Answer, Body, Failure, Head, Outgoing};
+
+/// What that needs; nothing of it is the caller's own.
+#[derive(Clone)]
+pub(super) struct Reading {
+    pub agent: Arc<Agent>,
+    pub permit: Permit,
+    pub ownership: Ownership,
+    pub affinity: Arc<Affinity>,
+    pub naming: Option<Arc<Naming>>,
+    /// What the agent speaks.
+    pub speaks: Dialect,
+    /// The caller speaks something else.
+    pub translates: bool,
+    pub limits: json::Limits,
+}
+
+/// An answer whose head is good.
+pub(super) struct Begun {
+    pub selected: Selected,
+    pub standing: Standing,
+    pub head: Head,
+    pub body: Body,
+}
+
+impl Reading {
+    pub fn learner(&self, selected: &Selected) -> Learner {
+        Learner {
+            affinity: self.affinity.clone(),
+            metrics: self.agent.metrics.clone(),
+            endpoint: selected.endpoint().url.clone(),
+            permit: self.permit.clone(),
+            ownership: self.ownership.clone(),
+            naming: self.naming.clone(),
+        }
+    }
+
+    /// The call begins a task under a name of its caller's, who cannot know whether it did when it leaves, and asks again.
+    pub fn begins(&self) -> bool {
+        let begins = self.naming.as_ref().is_some_and(|naming| naming.beginning.is_some());
+        begins && !self.permit.call().operation.streams()
+    }
+
+    /// Sends such a call. If its caller leaves, the answer is awaited all the same, for as long as that of a read, and learned
+    /// from; the name is held meanwhile, and so are the caller's places.
+    pub async fn send(
+        &self,
+        drain: &Drain,
+        slot: &mut Option<Slot>,
+        selected: Selected,
+        outgoing: Box<Outgoing>,
+    ) -> Result<(Selected, Answer), Failure> {
+        let (mut tell, told) = oneshot::channel();
+        let url = selected.endpoint().url.clone();
+        let reading = self.clone();
+        let work = async move {
+            let upstream = &reading.agent.upstream;
+            let sent = {
+                let sending = pin!(upstream.send(&reading.permit, &selected, outgoing));
+                let left = async {
+                    tell.closed().await;
+                    tokio::time::sleep(upstream.patience()).await;
+                };
+                tokio::select! {
+                    sent = sending => sent,
+                    () = left => return,
+                }
+            };
+            if let Err(Ok((selected, answer))) = tell.send(sent.map(|answer| (selected, answer))) {
+                reading.take_in(selected, answer).await;
+            }
+        };
+        let ((), kept) = drain.finishing(slot.take(), work).await;
+        *slot = kept;
+        // As long as somebody waits, the work tells before it ends.
+        told.await.unwrap_or_else(|_| {
+            Err(Failure {
+                error: upstream::Error::FirstByte { endpoint: url },
+                unsent: None,
+            })
+        })
+    }
+
+    /// An answer that nobody waits for.
+    async fn take_in(&self, selected: Selected, answer: Answer) {
+        let Answer { mut parts, body } = answer;
+        let standing = Standing::of(&parts);
+        if answer::check_head(&parts, self.speaks).is_err() {
+            return;
+        }
+        let head = Head::of(&mut parts, &body, self.speaks);
+        if answer::is_stream(&parts, &head, self.permit.call().operation) {
+            return;
+        }
+        let begun = Begun {
+            selected,
+            standing,
+            head,
+            body,
+        };
+        let until_learned = UntilLearned {
+            reservation: None,
+            under_way: None,
+        };
+        let _nobody_asks = self.finish(begun, until_learned).await;
+    }
+
+    pub async fn finish(
+        &self,
+        begun: Begun,
+        until_learned: UntilLearned,
+    ) -> Result<(Whole, Outcome, Vec<Revealed>), Reject> {
+        let Begun {
+            selected,
+            standing,
+            head,
+            body,
+        } = begun;
+        let learner = self.learner(&selected);
+        let (agent, endpoint) = (&self.agent, selected.endpoint());
+        let principal = &self.permit.principal().id;
+        let read = agent.upstream.whole(head, body, endpoint).await;
+        let whole = read.map_err(|error| {
+            if let Some(fault) = error.fault() {
+                endpoint.failed(fault, principal);
+            }
+            answer::failed(&agent.metrics, &error)
+        })?;
+        let read = answer::check(&whole, self.speaks, self.permit.call(), self.limits);
+        // What is translated is read by other rules, which must not find a task where there was none to learn of.
+        let read = read.and_then(|read| {
+            if self.translates && read.is_strange {
+                return Err(Reason::UpstreamBadAnswer);
+            }
+            Ok(read)
+        });
+        match standing.told(self.speaks, &whole).with(read.is_ok()) {
+            Some(true) => endpoint.succeeded(),
+            Some(false) => endpoint.failed(Fault::Answer, principal),
+            None => {}
+        }
+        let read = read.map_err(|reason| {
+            agent.metrics.upstream_failed(reason);
+            Reject::new(reason)
+        })?;
+        if let Inquiry::Asking(asking) = learner.inquire(&read.revealed) {
+            asking.await;
+        }
+        let begun = learner.begun(&read.revealed, read.error.is_some());
+        if let Some(confirming) = learner.learn(&begun)? {
+            learner.confirmed(confirming.await, &begun)?;
+        }
+        drop(until_learned);
+        let outcome = if read.error.is_some() {
+            Outcome::AgentError
+        } else {
+            Outcome::Ok
+        };
+        let revealed = read.revealed;
+        Ok((whole, outcome, revealed))
+    }
+}
