@@ -104,7 +104,7 @@ impl Exchange {
 
     /// `None` if the request is no A2A call.
     fn call(&self) -> Option<(Generation, Operation)> {
-        let generation = Generation::SPOKEN
+        let generation = Generation::ALL
             .into_iter()
             .find(|generation| self.expected["generation"] == generation.as_str())?;
         let operation = Operation::ALL
@@ -200,7 +200,7 @@ fn requests_of_0_1_name_what_they_were_recorded_to_name() {
 #[test]
 fn answers_and_events_reveal_what_they_were_recorded_to_reveal() {
     let mut streams = 0;
-    for exchange in Exchange::all() {
+    for exchange in Exchange::all().into_iter().chain(Exchange::of_0_1()) {
         let name = &exchange.name;
         let expected = exchange.expected["events"].as_array().unwrap();
         let bodies = if let Some(stream) = exchange.body("res.sse") {
@@ -214,7 +214,9 @@ fn answers_and_events_reveal_what_they_were_recorded_to_reveal() {
             ]
         };
         assert_eq!(bodies.len(), expected.len(), "{name}");
-        let request = read_request(&exchange.body("req.json").unwrap().into(), Limits::default());
+        let request = exchange.body("req.json").unwrap().into();
+        let methods = exchange.is_of_0_1().then_some(v0_1::Methods::Strict);
+        let request = read_request_or_0_1(&request, Limits::default(), methods);
         let (generation, operation) = exchange.call().unwrap_or((Generation::V1_0, Operation::Send));
         for (body, expected) in bodies.iter().zip(expected) {
             let answer = read_answer(body, generation, operation, Limits::default())

@@ -24,8 +24,8 @@ use std::sync::Arc;
 /// A protocol generation: the `Major.Minor` that decides method names and the place of the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Generation {
-    /// A2A 0.1: `tasks/send`; clients name their tasks themselves. Spoken by callers alone, and over JSON-RPC alone: cards
-    /// and the other bindings have no form of it, and take it for the generation next to it.
+    /// A2A 0.1: `tasks/send`; clients name their tasks themselves. Over JSON-RPC alone: the other bindings have no form of it, and
+    /// take it for the generation next to it.
     V0_1,
     /// A2A 0.3 (and the names it shares with 0.2): `message/send`, `kind` members.
     V0_3,
@@ -34,7 +34,8 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// Those that agents are called in, and that callers may choose by a version.
+    pub const ALL: [Self; 3] = [Self::V0_1, Self::V0_3, Self::V1_0];
+    /// Those that callers may choose by a version.
     pub const SPOKEN: [Self; 2] = [Self::V0_3, Self::V1_0];
 
     /// The `Major.Minor` text, as `A2A-Version` and cards spell it.

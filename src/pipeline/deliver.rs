@@ -261,6 +261,7 @@ impl Enforced {
             agent: spoken.map_or(caller, Spoken::dialect),
             tenant: spoken.and_then(|spoken| spoken.tenant.clone()),
             named: None,
+            asked: None,
         }
     }
 }

@@ -432,7 +432,7 @@ impl Pipeline {
             naming: translating.as_ref().and_then(|it| it.naming.clone()),
             // What goes on as it came came in the agent's own dialect.
             speaks: translating.as_ref().map_or(call.dialect(), |it| it.pair.agent),
-            translates: translating.is_some(),
+            pair: translating.as_ref().map(|it| it.pair.clone()),
             limits: self.json,
         };
         let awaited = reading.begins().then_some(&reading);

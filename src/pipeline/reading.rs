@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::Agent;
 use crate::a2a::answer::Whole;
+use crate::a2a::translate::Pair;
 use crate::a2a::{Dialect, Revealed, json};
 use crate::affinity::{Affinity, Inquiry};
 use crate::authorize::{Ownership, Permit};
@@ -30,8 +31,8 @@ pub(super) struct Reading {
     pub naming: Option<Arc<Naming>>,
     /// What the agent speaks.
     pub speaks: Dialect,
-    /// The caller speaks something else.
-    pub translates: bool,
+    /// Where the caller speaks something else.
+    pub pair: Option<Arc<Pair>>,
     pub limits: json::Limits,
 }
 
@@ -148,8 +149,10 @@ impl Reading {
         })?;
         let read = answer::check(&whole, self.speaks, self.permit.call(), self.limits);
         // What is translated is read by other rules, which must not find a task where there was none to learn of.
-        let read = read.and_then(|read| {
-            if self.translates && read.is_strange {
+        let read = read.and_then(|mut read| {
+            if let Some(pair) = &self.pair
+                && (read.is_strange || pair.complete(&mut read).is_err())
+            {
                 return Err(Reason::UpstreamBadAnswer);
             }
             Ok(read)

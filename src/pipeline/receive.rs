@@ -68,10 +68,13 @@ impl Pipeline {
                 return Err(refused(Reason::UpstreamBadAnswer));
             }
             let mut first = None;
-            if let Some(translating) = &translating {
+            if let Some(translating) = &mut translating {
                 match Box::pin(translating.first_event(agent, permit, &selected, &learner, self.json)).await? {
                     First::None => {}
-                    First::Event(event) => first = Some(event),
+                    First::Event { bytes, revealed } => {
+                        translating.knows(&revealed);
+                        first = Some(bytes);
+                    }
                     First::Instead(error) => {
                         return translating.finish(permit.call(), parts, &error, &[], Outcome::AgentError);
                     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::naming::Named;
 use super::send::place;
@@ -12,7 +13,7 @@ use super::{Agent, Enforced, Spoken};
 use crate::a2a::answer::{End, Whole};
 use crate::a2a::grpc::frame;
 use crate::a2a::translate::{self, Original, Pair, Standing, Webhooks};
-use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, http_json, json, sse};
+use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, http_json, json, sse, v0_1};
 use crate::authorize::Permit;
 use crate::balance::Selected;
 use crate::http::grpc::drop_request_fields;
@@ -143,20 +144,25 @@ impl Translating {
             }
             return Ok(None);
         }
+        let asked = match agent.generation {
+            Generation::V0_1 => Some(Box::new(names_of(call))),
+            Generation::V0_3 | Generation::V1_0 => None,
+        };
         let (words, naming) = named.map(|Named { words, naming }| (words, naming)).unzip();
         let pair = Pair {
             caller,
             agent,
             tenant: spoken.tenant.clone(),
             named: words,
+            asked,
         };
         let original = Original {
             addressed,
             query: parts.uri.query(),
             body: &outgoing.body,
         };
-        // Nobody tells webhooks of 0.1.
-        let concerned = naming.is_none() && concerns_webhooks(call.operation);
+        // Nobody tells webhooks of 0.1, nor do its agents tell those of later generations.
+        let concerned = naming.is_none() && pair.asked.is_none() && concerns_webhooks(call.operation);
         let mut desk = concerned.then(desk).flatten();
         let webhooks = desk.as_ref().map(|desk| desk as &dyn Webhooks);
         let written = pair.request(call, original, webhooks)?;
@@ -187,6 +193,14 @@ impl Translating {
             naming,
             under_way,
         }))
+    }
+
+    /// What an agent of 0.1 told of its task, whose events do not say it.
+    pub fn knows(&mut self, revealed: &[Revealed]) {
+        let context = revealed.iter().find_map(|one| one.context.as_ref());
+        if let (Some(asked), Some(context)) = (&mut Arc::make_mut(&mut self.pair).asked, context) {
+            asked.session = Box::from(context.as_str());
+        }
     }
 
     /// The answer is in JSON and nothing more, whatever the agent speaks.
@@ -395,7 +409,10 @@ impl Translating {
         }
         let id = &permit.call().id;
         match self.pair.task_event(id, &whole.body, &read.revealed) {
-            Ok(Some(event)) => Ok(First::Event(event)),
+            Ok(Some(bytes)) => Ok(First::Event {
+                bytes,
+                revealed: read.revealed,
+            }),
             Ok(None) => Err(Reject::new(Reason::UnsupportedOperation).because("the task has ended")),
             Err(_) => Err(Reject::new(Reason::UpstreamBadAnswer)),
         }
@@ -428,9 +445,28 @@ pub(super) async fn ask(
 /// What goes before an agent's own events.
 pub(super) enum First {
     None,
-    Event(Bytes),
+    Event {
+        bytes: Bytes,
+        revealed: Vec<Revealed>,
+    },
     /// The agent's error, of which there is no stream.
     Instead(Whole),
+}
+
+/// What an agent of 0.1 is told that the task of a call is called: a new one is named here, as clients of 0.1 do.
+fn names_of(call: &Call) -> v0_1::Asked {
+    let made = || Box::from(Uuid::new_v4().to_string());
+    let named = call.context.as_ref().map(|context| Box::from(context.as_str()));
+    match &call.task {
+        Some(task) => v0_1::Asked {
+            task: Box::from(task.as_str()),
+            session: named.unwrap_or_default(),
+        },
+        None => v0_1::Asked {
+            task: made(),
+            session: named.unwrap_or_else(made),
+        },
+    }
 }
 
 /// Calls that may set a webhook, or whose answers show some.

@@ -68,7 +68,7 @@ impl Judge {
             })
             .ok()
             .filter(|answer| !judges || says_all(answer));
-        let answer = match read {
+        let mut answer = match read {
             Some(answer) if !is_first || answer::belongs(self.speaks, &answer, &self.id) => answer,
             None if judges && self.may_tell(told.body) => return Err(Stop::UNREADABLE),
             // What could not be learned from must not reveal a task; later events have revealed theirs before.
@@ -78,6 +78,9 @@ impl Judge {
                 return Ok(None);
             }
         };
+        if let Some(pair) = &self.pair {
+            pair.complete(&mut answer).map_err(|_| Stop::UNTRANSLATABLE)?;
+        }
         record.event_passed();
         self.saw_error |= answer.error.is_some();
         learn::note(record, &answer.revealed);

@@ -22,7 +22,7 @@ pub struct Answer<'a> {
     pub revealed: Vec<Revealed>,
     /// The error's code; 0 if it has none that is a whole number of 64 bits.
     pub error: Option<i64>,
-    /// The last event of a stream (0.3 `final`); in 1.0 only the end of the stream says so.
+    /// The last event of a stream (`final` up to 0.3); in 1.0 only the end of the stream says so.
     pub is_final: bool,
     /// There is a `result`, be it null.
     pub has_result: bool,
@@ -108,7 +108,8 @@ pub fn read_answer(
         });
     }
     let variants = match generation {
-        Generation::V0_1 | Generation::V0_3 => Variants::Kinds,
+        Generation::V0_1 => Variants::Tasks,
+        Generation::V0_3 => Variants::Kinds,
         Generation::V1_0 => Variants::Members,
     };
     let mut answer = Answer::default();
@@ -174,6 +175,8 @@ fn error_code(cursor: &mut Lenient<'_>) -> Result<Option<i64>, AnswerError> {
 /// How an event says which of its variants it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::a2a) enum Variants {
+    /// Whatever it is, it is about the task of its `id` (0.1).
+    Tasks,
     /// By its `kind` (JSON-RPC of 0.3).
     Kinds,
     /// By the name of its only member (1.0).
@@ -201,6 +204,10 @@ pub(in crate::a2a) fn read_result<'a>(
         (Operation::Send | Operation::Stream | Operation::Subscribe, Variants::Members | Variants::MembersAndFinal) => {
             wrapped(cursor, variants, answer)
         }
+        (
+            Operation::Send | Operation::Stream | Operation::Subscribe | Operation::Get | Operation::Cancel,
+            Variants::Tasks,
+        ) => of_0_1(cursor, answer),
         // Nothing but a task, whatever else it says of itself.
         (Operation::Get | Operation::Cancel, _) => {
             let revealed = Item::read(cursor)?.revealed(Some(Variant::Task))?;
@@ -224,6 +231,25 @@ pub(in crate::a2a) fn read_result<'a>(
             _,
         ) => Ok(cursor.leap()?),
     }
+}
+
+/// A task, or an event of one, which does not say its session.
+fn of_0_1<'a>(cursor: &mut Lenient<'a>, answer: &mut Answer<'a>) -> Result<(), AnswerError> {
+    let mut item = Item::default();
+    cursor.object(|cursor, name| {
+        match &*name.decode() {
+            b"id" => item.id.read(cursor)?,
+            b"sessionId" => item.context.read(cursor)?,
+            b"final" => item.is_final = cursor.raw()? == "true",
+            b"status" => item.state = state(cursor)?,
+            _ => cursor.leap()?,
+        }
+        Ok::<_, json::Error>(())
+    })?;
+    answer.is_final = item.is_final;
+    let revealed = item.revealed(Some(Variant::Task))?;
+    answer.is_strange = revealed.task.is_none();
+    reveal(answer, revealed, cursor.at())
 }
 
 /// `result.task`, `.message`, `.statusUpdate` or `.artifactUpdate`.

@@ -92,8 +92,11 @@ pub(super) fn method_of_0_1(name: &str, methods: v0_1::Methods) -> Option<Method
 
 /// The name of an operation; `None` where the generation does not have it (0.3 cannot list tasks).
 pub fn method_name(generation: Generation, operation: Operation) -> Option<&'static str> {
-    METHODS
-        .iter()
-        .find(|method| method.generation == generation && method.operation == operation)
-        .map(|method| method.name)
+    match generation {
+        V0_1 => v0_1::method_name(operation),
+        V0_3 | V1_0 => METHODS
+            .iter()
+            .find(|method| method.generation == generation && method.operation == operation)
+            .map(|method| method.name),
+    }
 }

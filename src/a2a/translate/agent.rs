@@ -14,7 +14,7 @@ use crate::a2a::grpc::{self, PREFIX_BYTES};
 use crate::a2a::http_json::{self, Verb};
 use crate::a2a::model::wire::Text;
 use crate::a2a::model::{self, Request, Response};
-use crate::a2a::{Binding, Call, Dialect, Generation, Operation, RpcId, TaskId, json, jsonrpc, v0_3};
+use crate::a2a::{Binding, Call, Dialect, Generation, Operation, RpcId, TaskId, json, jsonrpc, v0_1, v0_3};
 
 /// An answer of JSON-RPC.
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ impl Pair {
         out.extend_from_slice(format!(r#","method":"{method}","params":"#).as_bytes());
         let before = out.len();
         match generation {
-            Generation::V0_1 => return Err(Error::Unsupported),
+            Generation::V0_1 => v0_1::write_request(request, self.asked.as_deref(), &mut out)?,
             Generation::V0_3 => v0_3::write_request(request, &mut out)?,
             Generation::V1_0 => request.write(&mut out)?,
         }
@@ -50,7 +50,7 @@ impl Pair {
         Ok(posted(out))
     }
 
-    pub(super) fn read_answer<'a>(&self, operation: Operation, told: Told<'a>) -> Result<Read<'a>, Error> {
+    pub(super) fn read_answer<'a>(&'a self, operation: Operation, told: Told<'a>) -> Result<Read<'a>, Error> {
         let Dialect { generation, binding } = self.agent;
         let fault = |fault| error::told(fault, generation, self.caller.generation);
         match (binding, told.failed) {
@@ -65,7 +65,10 @@ impl Pair {
                     return Ok(Err(fault(error::read(failed, self.caller.binding)?)));
                 }
                 Ok(Ok(match generation {
-                    Generation::V0_1 => return Err(Error::Unsupported),
+                    Generation::V0_1 => {
+                        let session = self.asked.as_ref().map_or("", |asked| &*asked.session);
+                        v0_1::read_response(operation, result, session)?
+                    }
                     Generation::V0_3 => v0_3::read_response(operation, result)?,
                     Generation::V1_0 => Response::read(operation, result.map_or("null", RawValue::get))?,
                 }))

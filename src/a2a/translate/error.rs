@@ -1,6 +1,6 @@
 //! Errors of one generation in the form of another (A2A 0.3 §8, 1.0 §5.4, §9.5).
 //!
-//! The codes that both define mean the same, and the texts are the agent's own. 1.0 tells errors apart by an ErrorInfo in
+//! The codes that both define mean the same, but for some of the text of 0.1, and the texts are the agent's own. 1.0 tells errors apart by an ErrorInfo in
 //! `data`, which is made from the code; 0.3 leaves `data` free, so what stands there stays.
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -38,6 +38,13 @@ pub(super) fn read(error: &RawValue, caller: Binding) -> Result<Fault<'_>, Error
 
 /// An error of one generation as another tells it.
 pub(super) fn told(fault: Fault<'_>, by: Generation, to: Generation) -> Fault<'_> {
+    let fault = match by {
+        Generation::V0_1 => Fault {
+            code: v0_1::later_code(fault.code),
+            ..fault
+        },
+        Generation::V0_3 | Generation::V1_0 => fault,
+    };
     match to {
         Generation::V0_1 => Fault {
             code: v0_1::error_code(fault.code),

@@ -28,8 +28,8 @@ pub use agent::{read_tenant, write_get, write_list, written_list};
 use super::http_json;
 use super::model::wire::Text;
 use super::model::{self, Request, Response};
-use super::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, TaskState};
-use super::{grpc, sse, v0_1, v0_3};
+use super::{Addressed, Binding, Call, ContextId, Dialect, Generation, Operation, Revealed, RpcId, TaskState};
+use super::{grpc, jsonrpc, sse, v0_1, v0_3};
 
 /// The dialects of a caller and of an agent that are not the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Pair {
     pub tenant: Option<Arc<str>>,
     /// Of a caller of 0.1, which alone names tasks itself.
     pub named: Option<Box<v0_1::Named>>,
+    /// For an agent of 0.1, which is told how tasks are called.
+    pub asked: Option<Box<v0_1::Asked>>,
 }
 
 /// A request as its caller wrote it.
@@ -123,7 +125,7 @@ impl Pair {
     }
 
     /// The same for one event of the agent; `indices` belong to its stream. A stream of 1.0 `opens` with a task or a message (A2A 1.0
-    /// §3.1.2): where an agent of 0.3 begins with an update, the task that it is about goes before.
+    /// §3.1.2): where an older agent begins with an update, the task that it is about goes before.
     pub fn event(
         &self,
         operation: Operation,
@@ -142,7 +144,7 @@ impl Pair {
         let generations = (self.caller.generation, self.agent.generation);
         if opens
             && operation == Operation::Stream
-            && generations == (Generation::V1_0, Generation::V0_3)
+            && matches!(generations, (Generation::V1_0, Generation::V0_1 | Generation::V0_3))
             && let Ok(Response::Event(event)) = &read
             && let Some(task) = task_of(event)
         {
@@ -158,10 +160,31 @@ impl Pair {
     }
 
     /// Agents of 0.3 may tell nothing of a task to whom subscribes to it until it changes; callers of 1.0 are promised how it
-    /// stands first (A2A 1.0 §3.1.6).
+    /// stands first (A2A 1.0 §3.1.6). Events of 0.1 do not say the context, which callers of both are promised, and a task does.
     pub fn owes_task(&self, operation: Operation) -> bool {
         let generations = (self.caller.generation, self.agent.generation);
-        operation == Operation::Subscribe && generations == (Generation::V1_0, Generation::V0_3)
+        operation == Operation::Subscribe
+            && matches!(
+                generations,
+                (Generation::V1_0, Generation::V0_3) | (Generation::V0_3 | Generation::V1_0, Generation::V0_1)
+            )
+    }
+
+    /// Before anything is learned of an answer: that of an agent of 0.1 must be about the task that it was told of, and is of
+    /// the session that it was told of where it says none.
+    pub fn complete(&self, answer: &mut jsonrpc::Answer<'_>) -> Result<(), Error> {
+        let Some(asked) = &self.asked else {
+            return Ok(());
+        };
+        for one in &mut answer.revealed {
+            if one.task.as_ref().is_none_or(|task| *task.as_str() != *asked.task) {
+                return Err(Error::Malformed);
+            }
+            if one.context.is_none() && !asked.session.is_empty() {
+                one.context = Some(ContextId::new(&asked.session));
+            }
+        }
+        Ok(())
     }
 
     /// The event that a task, as a get of the agent's dialect answered it, makes of a stream. `None`: a task that has
@@ -203,7 +226,7 @@ impl Pair {
     }
 
     /// Whose a task is was decided by what `answer::read` reads in the body; what is told must be about the same.
-    fn read_judged<'a>(&self, operation: Operation, told: Told<'a>, judged: &[Revealed]) -> Result<Read<'a>, Error> {
+    fn read_judged<'a>(&'a self, operation: Operation, told: Told<'a>, judged: &[Revealed]) -> Result<Read<'a>, Error> {
         let read = self.read_answer(operation, told)?;
         let told = read.as_ref().ok().and_then(ids_of);
         let known = judged.first();

@@ -82,6 +82,7 @@ pub fn notification(body: &[u8], to: Generation, limits: json::Limits) -> Result
         agent: in_json_rpc(generation),
         tenant: None,
         named: None,
+        asked: None,
     };
     let told = Told {
         body: &answer,

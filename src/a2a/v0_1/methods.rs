@@ -26,6 +26,20 @@ pub fn only_0_1(name: &str, methods: Methods) -> Option<(&'static str, Operation
     })
 }
 
+/// What an agent of 0.1 is called with; `None` where 0.1 has no such call.
+pub fn method_name(operation: Operation) -> Option<&'static str> {
+    Some(match operation {
+        Operation::Send => "tasks/send",
+        Operation::Stream => "tasks/sendSubscribe",
+        Operation::Get => "tasks/get",
+        Operation::Cancel => "tasks/cancel",
+        Operation::Subscribe => "tasks/resubscribe",
+        Operation::PushCreate => "tasks/pushNotification/set",
+        Operation::PushGet => "tasks/pushNotification/get",
+        Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => return None,
+    })
+}
+
 /// The operation is called alike in 0.1 and in 0.3.
 pub fn is_shared(operation: Operation) -> bool {
     matches!(operation, Operation::Get | Operation::Cancel | Operation::Subscribe)

@@ -1,12 +1,14 @@
-//! A2A 0.1 as its callers speak it, over JSON-RPC alone: requests that turn into the canonical model, and what of the model
-//! they are answered.
+//! A2A 0.1, over JSON-RPC alone: requests of its callers that turn into the canonical model, and what of the model they are
+//! answered; its agents stand in `agent`.
 //!
 //! In 0.1 clients name their tasks themselves, agents of later generations do that. Who keeps which name stands for which is
 //! not decided here (`affinity::alias`): requests are read with the agent's name of a task, answers written with the
-//! caller's. Both are given; ids within messages are left out, because 0.1 has none there.
+//! caller's. Both are given; ids within messages are left out, because 0.1 has none there. At an agent of 0.1 a task has one
+//! name, which a caller of a later generation gets from the gateway.
 //!
 //! What 0.1 cannot carry stands in `LOSSES.md`.
 
+mod agent;
 mod message;
 mod methods;
 mod push;
@@ -14,11 +16,12 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use self::agent::{Asked, later_code, read_response, write_request};
 use self::message::Message;
-pub use self::methods::{Methods, is_shared, only_0_1};
+pub use self::methods::{Methods, is_shared, method_name, only_0_1};
 use self::push::{PushConfig, TaskPushConfig};
 pub use self::task::Indices;
 use self::task::{Event, Task};
@@ -64,31 +67,35 @@ impl Named {
     }
 }
 
-/// `TaskSendParams`, but for the task.
-#[derive(Deserialize)]
+/// `TaskSendParams`.
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct SendParams<'a> {
     #[serde(default, deserialize_with = "or_default")]
+    id: Text<'a>,
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
     session_id: Text<'a>,
     message: Message<'a>,
     /// Of the samples, not of the definition.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     accepted_output_modes: Vec<Text<'a>>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     push_notification: Option<PushConfig<'a>>,
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     history_length: Option<i32>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Json<'a>>,
 }
 
-/// `TaskQueryParams` and `TaskIdParams`, but for the task.
-#[derive(Deserialize)]
+/// `TaskQueryParams` and `TaskIdParams`.
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct TaskParams<'a> {
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "or_default")]
+    id: Text<'a>,
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     history_length: Option<i32>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Json<'a>>,
 }
 

@@ -1,73 +1,94 @@
 //! Tasks, artifacts and the events of a stream (A2A 0.1, `Task`, `TaskStatusUpdateEvent`, `TaskArtifactUpdateEvent`).
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::message::{Message, Part, parts};
 use super::{Error, Told};
 use crate::a2a::TaskState;
 use crate::a2a::model;
-use crate::a2a::model::wire::{Json, Text};
-use crate::a2a::v0_3::ends_a_stream;
+use crate::a2a::model::wire::{Json, Text, or_default};
+use crate::a2a::v0_3::{ends_a_stream, utc};
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Task<'a> {
+    #[serde(default, deserialize_with = "or_default")]
     id: Text<'a>,
-    #[serde(skip_serializing_if = "Text::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
     session_id: Text<'a>,
     status: TaskStatus<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     artifacts: Vec<Artifact<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     history: Vec<Message<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Json<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct TaskStatus<'a> {
-    #[serde(serialize_with = "write_state")]
+    #[serde(serialize_with = "write_state", deserialize_with = "read_state")]
     state: TaskState,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<Message<'a>>,
-    #[serde(skip_serializing_if = "Text::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
     timestamp: Text<'a>,
 }
 
 /// Told from others of its task by its place among them.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub(super) struct Artifact<'a> {
-    #[serde(skip_serializing_if = "Text::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
     name: Text<'a>,
-    #[serde(skip_serializing_if = "Text::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
     description: Text<'a>,
+    #[serde(default, deserialize_with = "or_default")]
     parts: Vec<Part<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Json<'a>>,
+    #[serde(default, deserialize_with = "or_default")]
     index: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     append: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Event<'a> {
-    Status {
-        id: Text<'a>,
-        status: TaskStatus<'a>,
-        r#final: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        metadata: Option<Json<'a>>,
-    },
-    Artifact {
-        id: Text<'a>,
-        artifact: Artifact<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        metadata: Option<Json<'a>>,
-    },
+    Status(StatusUpdate<'a>),
+    Artifact(ArtifactUpdate<'a>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+pub(super) struct StatusUpdate<'a> {
+    #[serde(default, deserialize_with = "or_default")]
+    id: Text<'a>,
+    /// Of no definition.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
+    session_id: Text<'a>,
+    status: TaskStatus<'a>,
+    #[serde(default, deserialize_with = "or_default")]
+    r#final: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metadata: Option<Json<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+pub(super) struct ArtifactUpdate<'a> {
+    #[serde(default, deserialize_with = "or_default")]
+    id: Text<'a>,
+    /// Of no definition.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Text::is_empty")]
+    session_id: Text<'a>,
+    artifact: Artifact<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metadata: Option<Json<'a>>,
 }
 
 /// The places of artifacts, which an agent of a later generation names: the order in which a stream first tells of them, as
@@ -107,6 +128,32 @@ impl<'a> Task<'a> {
                 .collect::<Result<_, _>>()?,
             history: history.collect::<Result<_, _>>()?,
             metadata: task.metadata,
+        })
+    }
+}
+
+impl<'a> Task<'a> {
+    pub(super) fn into_model(self, session: &'a str) -> Result<model::Task<'a>, Error> {
+        let artifacts = self.artifacts.into_iter().map(TryInto::try_into);
+        let history = self.history.into_iter();
+        let history = history.map(|message| message.into_model(self.id.as_str()));
+        Ok(model::Task {
+            artifacts: artifacts.collect::<Result<_, _>>()?,
+            history: history.collect::<Result<_, _>>()?,
+            status: self.status.into_model(self.id.as_str())?,
+            context_id: told_or(self.session_id, session),
+            id: self.id,
+            metadata: self.metadata,
+        })
+    }
+}
+
+impl<'a> TaskStatus<'a> {
+    fn into_model(self, task: &str) -> Result<model::TaskStatus<'a>, Error> {
+        Ok(model::TaskStatus {
+            state: self.state,
+            message: self.message.map(|message| message.into_model(task)).transpose()?,
+            timestamp: utc(self.timestamp),
         })
     }
 }
@@ -151,20 +198,68 @@ impl<'a> Event<'a> {
     }
 
     fn status(status: model::TaskStatus<'a>, metadata: Option<Json<'a>>, told: Told<'a>) -> Result<Self, Error> {
-        Ok(Self::Status {
+        Ok(Self::Status(StatusUpdate {
             id: Text::from(told.task),
+            session_id: Text::default(),
             r#final: ends_a_stream(status.state),
             status: status.try_into()?,
             metadata,
-        })
+        }))
     }
 
     fn artifact(artifact: Artifact<'a>, metadata: Option<Json<'a>>, told: Told<'a>) -> Self {
-        Self::Artifact {
+        Self::Artifact(ArtifactUpdate {
             id: Text::from(told.task),
+            session_id: Text::default(),
             artifact,
             metadata,
-        }
+        })
+    }
+}
+
+/// Reads one event. One that makes an artifact says which; of those that tell how a task stands, some agents send whole tasks.
+pub(super) fn read_event<'a>(text: &'a str, session: &'a str) -> Result<model::Event<'a>, Error> {
+    #[derive(Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Shape<'a> {
+        #[serde(default)]
+        artifact: Option<Json<'a>>,
+        #[serde(default)]
+        r#final: Option<Json<'a>>,
+        #[serde(default)]
+        artifacts: Option<Json<'a>>,
+        #[serde(default)]
+        history: Option<Json<'a>>,
+    }
+    let shape: Shape<'a> = serde_json::from_str(text)?;
+    if shape.artifact.is_some() {
+        let update: ArtifactUpdate<'a> = serde_json::from_str(text)?;
+        return Ok(model::Event::ArtifactUpdate(model::ArtifactUpdate {
+            task_id: update.id,
+            context_id: told_or(update.session_id, session),
+            append: update.artifact.append.unwrap_or_default(),
+            last_chunk: update.artifact.last_chunk.unwrap_or_default(),
+            artifact: update.artifact.try_into()?,
+            metadata: update.metadata,
+        }));
+    }
+    if shape.r#final.is_none() && (shape.artifacts.is_some() || shape.history.is_some()) {
+        let task: Task<'a> = serde_json::from_str(text)?;
+        return Ok(model::Event::Task(task.into_model(session)?));
+    }
+    let update: StatusUpdate<'a> = serde_json::from_str(text)?;
+    Ok(model::Event::StatusUpdate(model::StatusUpdate {
+        status: update.status.into_model(update.id.as_str())?,
+        task_id: update.id,
+        context_id: told_or(update.session_id, session),
+        metadata: update.metadata,
+    }))
+}
+
+fn told_or<'a>(told: Text<'a>, session: &'a str) -> Text<'a> {
+    match told.as_str() {
+        "" => Text::from(session),
+        _ => told,
     }
 }
 
@@ -178,6 +273,23 @@ impl<'a> Artifact<'a> {
             index,
             append: None,
             last_chunk: None,
+        })
+    }
+}
+
+/// Its chunks have its place in common.
+impl<'a> TryFrom<Artifact<'a>> for model::Artifact<'a> {
+    type Error = Error;
+
+    fn try_from(artifact: Artifact<'a>) -> Result<Self, Error> {
+        let parts = artifact.parts.into_iter().map(TryInto::try_into);
+        Ok(Self {
+            artifact_id: Text::from(artifact.index.to_string()),
+            name: artifact.name,
+            description: artifact.description,
+            parts: parts.collect::<Result<_, _>>()?,
+            metadata: artifact.metadata,
+            extensions: Vec::new(),
         })
     }
 }
@@ -207,4 +319,8 @@ fn write_state<S: Serializer>(state: &TaskState, serializer: S) -> Result<S::Ok,
         TaskState::Failed | TaskState::Rejected => "failed",
         TaskState::Unknown => "unknown",
     })
+}
+
+fn read_state<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TaskState, D::Error> {
+    Text::deserialize(deserializer).map(|state| TaskState::from_name(state.as_str()))
 }

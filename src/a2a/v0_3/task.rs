@@ -320,7 +320,7 @@ const LONGEST: usize = "2026-11-21T00:00:00.123456789Z".len();
 
 /// RFC 3339 in UTC, as ProtoJSON wants it; a text without an offset is taken for UTC. Nothing, if it is no time: the readers
 /// of 1.0 would refuse the whole task.
-pub(super) fn utc(timestamp: Text<'_>) -> Text<'_> {
+pub(in crate::a2a) fn utc(timestamp: Text<'_>) -> Text<'_> {
     let text = timestamp.as_str();
     if text.is_empty() {
         return timestamp;

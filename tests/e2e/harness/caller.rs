@@ -49,6 +49,7 @@ impl Caller {
             agent: self.0,
             tenant: None,
             named: None,
+            asked: None,
         }
     }
 

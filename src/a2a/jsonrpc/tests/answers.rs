@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::a2a::Generation::{V0_3, V1_0};
+use crate::a2a::Generation::{V0_1, V0_3, V1_0};
 use crate::a2a::json::{self, Limits};
 use crate::a2a::jsonrpc::*;
 use crate::a2a::{Operation, Revealed, RpcId, TaskState};
@@ -30,6 +30,59 @@ fn reveals(
         })
         .collect();
     assert_eq!(got, expected, "{result}");
+}
+
+#[test]
+fn answers_of_0_1_reveal_the_task_of_their_id() {
+    use TaskState::{Completed, Working};
+    for (result, expected, is_final) in [
+        (
+            r#"{"id":"t","sessionId":"s","status":{"state":"working"},"contextId":"x","taskId":"x"}"#,
+            &[("t", "s", Some(Working))][..],
+            false,
+        ),
+        (
+            r#"{"id":"t","status":{"state":"completed","message":{"id":"x","sessionId":"x"}},"final":true}"#,
+            &[("t", "-", Some(Completed))],
+            true,
+        ),
+        (r#"{"id":"t","artifact":{"id":"x"}}"#, &[("t", "-", None)], false),
+        (
+            r#"{"kind":"message","messageId":"m","id":"t"}"#,
+            &[("t", "-", None)],
+            false,
+        ),
+    ] {
+        for operation in [
+            Operation::Send,
+            Operation::Stream,
+            Operation::Get,
+            Operation::Cancel,
+            Operation::Subscribe,
+        ] {
+            reveals(result, V0_1, operation, expected);
+            let body = format!(r#"{{"id":7,"result":{result},"jsonrpc":"2.0"}}"#);
+            let answer = read_answer(body.as_bytes(), V0_1, operation, Limits::default()).unwrap();
+            assert_eq!((answer.is_final, answer.is_strange), (is_final, false), "{result}");
+        }
+    }
+    for strange in [
+        r#"{"sessionId":"s","status":{"state":"working"}}"#,
+        r#"{"taskId":"t"}"#,
+        "[]",
+    ] {
+        let body = format!(r#"{{"id":7,"result":{strange}}}"#);
+        let answer = read_answer(body.as_bytes(), V0_1, Operation::Send, Limits::default()).unwrap();
+        assert!(answer.is_strange, "{strange}");
+    }
+    let twice = br#"{"id":7,"result":{"id":"t","sessionId":"s","id":"u"}}"#;
+    assert!(read_answer(twice, V0_1, Operation::Get, Limits::default()).is_err());
+    reveals(
+        r#"{"id":"t","pushNotificationConfig":{}}"#,
+        V0_1,
+        Operation::PushGet,
+        &[],
+    );
 }
 
 #[test]

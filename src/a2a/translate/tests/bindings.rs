@@ -12,6 +12,7 @@ fn an_agent_of_http_json_is_asked_by_its_paths_and_told_from_its_bodies() {
         },
         tenant: (generation == V1_0).then(|| Arc::from("north")),
         named: None,
+        asked: None,
     };
     let get = json!({"jsonrpc": "2.0", "id": "r-1", "method": "tasks/get", "params": {"id": "t1"}}).to_string();
     let asked = |pair: Pair| {
@@ -89,6 +90,7 @@ fn an_agent_of_grpc_is_asked_and_told_in_messages() {
             agent,
             tenant: (generation == V1_0).then(|| Arc::from("north")),
             named: None,
+            asked: None,
         };
         let get =
             json!({"jsonrpc": "2.0", "id": "r-1", "method": "tasks/get", "params": {"id": "t1", "historyLength": 2}});
@@ -153,6 +155,7 @@ fn pages_and_lists_of_grpc_are_turned() {
         agent,
         tenant: None,
         named: None,
+        asked: None,
     };
     let call = Call {
         task: Some(TaskId::new("t1")),
@@ -236,6 +239,7 @@ fn errors_of_grpc_are_named_to_callers_of_1_0() {
             },
             tenant: None,
             named: None,
+            asked: None,
         };
         let status = status(reason);
         let answer = pair

@@ -1,5 +1,6 @@
 //! Calls, answers, events and errors between 0.3 and 1.0, member by member.
 
+mod asked;
 mod bindings;
 pub(in crate::a2a) mod generated;
 mod named;
@@ -26,6 +27,7 @@ fn pair(caller: Generation) -> Pair {
         agent: rpc(if caller == V0_3 { V1_0 } else { V0_3 }),
         tenant: None,
         named: None,
+        asked: None,
     }
 }
 

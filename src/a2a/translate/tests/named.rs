@@ -14,6 +14,7 @@ fn pair_of(agent: Generation) -> Pair {
             session: Box::from("my session"),
             message: Box::from("made-up"),
         })),
+        asked: None,
     }
 }
 

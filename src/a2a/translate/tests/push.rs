@@ -58,6 +58,7 @@ fn another_address_is_registered_wherever_a_webhook_stands() {
         agent: rpc(V1_0),
         tenant: None,
         named: None,
+        asked: None,
     };
     let create = registered(&same, Operation::PushCreate, &json!({"taskId": "t1", "url": "u"}));
     assert_eq!(create, json!({"taskId": "t1", "url": "u"}));

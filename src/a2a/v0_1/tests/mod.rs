@@ -9,6 +9,8 @@ use super::*;
 use crate::a2a::translate::tests::generated::{object, put, put_all, text};
 use crate::a2a::{Generation, jsonrpc};
 
+mod agent;
+
 type Both = (Value, Value);
 
 const NAMES: Names<'_> = Names {
