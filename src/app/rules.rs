@@ -72,7 +72,13 @@ impl Rules {
         let requirement = verifiers
             .resolve(&security)
             .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
-        let binding = self.binding.or_else(|| origin.binding()).unwrap_or(Binding::JsonRpc);
+        let binding = match self.generation {
+            // It has no other binding, whatever the card seems to say.
+            Some(Generation::V0_1) => Binding::JsonRpc,
+            Some(Generation::V0_3 | Generation::V1_0) | None => {
+                self.binding.or_else(|| origin.binding()).unwrap_or(Binding::JsonRpc)
+            }
+        };
         if binding == Binding::Grpc && self.http == UpstreamHttp::Http1 {
             return Err(OutOfService(
                 "the card offers gRPC alone, which needs HTTP/2; set upstream.http to `auto` or `http2`".to_owned(),
@@ -102,6 +108,13 @@ impl Rules {
                 tenant: tenant(generation).map(Arc::from),
             })
             .collect();
+        let is_of_0_1 = spoken.iter().any(|spoken| spoken.generation == Generation::V0_1);
+        if is_of_0_1 && !self.translate {
+            return Err(OutOfService(
+                "the agent speaks A2A 0.1, of which later versions are served by translation alone; set `translate: true`"
+                    .to_owned(),
+            ));
+        }
         let served = served(&spoken, self.translate);
         if served.is_empty() {
             let name = self
@@ -112,7 +125,7 @@ impl Rules {
                     Binding::Grpc => "gRPC",
                 });
             return Err(OutOfService(format!(
-                "the card offers no {name} interface of A2A 0.3 or 1.0; set upstream.protocol.generation if it has one"
+                "the card offers no {name} interface of A2A 0.1, 0.3 or 1.0; set upstream.protocol.generation if it has one"
             )));
         }
         agent.upstream.speak(binding);
@@ -126,20 +139,22 @@ impl Rules {
             bindings: bindings.clone(),
             spoken,
             // Over HTTP+JSON there has always been a call for it.
-            extended_is_fetched: binding == Binding::JsonRpc && origin.is_extended_fetched(),
+            extended_is_fetched: binding == Binding::JsonRpc && !is_of_0_1 && origin.is_extended_fetched(),
         })));
         Ok(Publication {
             public_url: self.public_url.clone(),
             served,
             by_version: self.by_version,
             v0_1,
+            of_0_1: is_of_0_1,
             bindings,
             spoken: binding,
             enforced: security,
             schemes: self.schemes.clone(),
             streaming: true,
-            push: true,
-            extended: true,
+            // 0.1 tells webhooks in its own form, and has no extended card.
+            push: !is_of_0_1,
+            extended: !is_of_0_1,
             upstream: self.upstream.clone(),
             overrides: self.overrides.clone(),
         })

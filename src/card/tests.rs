@@ -317,6 +317,7 @@ impl Keeper for CardStore {
             served: vec![Generation::V0_3],
             by_version: false,
             v0_1: false,
+            of_0_1: false,
             bindings: vec![crate::a2a::Binding::JsonRpc],
             spoken: crate::a2a::Binding::JsonRpc,
             enforced: origin.security.clone()?,

@@ -238,12 +238,12 @@ fn wrong_types() {
         "state.store (line 3): expected `memory`, `embedded` or `redis`, found `files`",
     );
     upstream(
-        "protocol: { generation: 0.1 }",
-        "agents[0].upstream.protocol.generation (line 4): expected `auto`, `0.3` or `1.0`, found `0.1`",
+        "protocol: { generation: 1.1 }",
+        "agents[0].upstream.protocol.generation (line 4): expected `auto`, `0.1`, `0.3` or `1.0`, found `1.1`",
     );
     upstream(
         "protocol: { generation: 0.2 }",
-        "agents[0].upstream.protocol.generation (line 4): expected `auto`, `0.3` or `1.0`, found `0.2`",
+        "agents[0].upstream.protocol.generation (line 4): expected `auto`, `0.1`, `0.3` or `1.0`, found `0.2`",
     );
     agent_key(
         "limits: [ { per: agent, concurrent: 1, operations: [ sent ] } ]",

@@ -404,6 +404,22 @@ fn callers_of_0_1_have_tasks_of_their_own() {
         "v0_1: true, translate: false",
         "agents[0].v0_1 (line 4): needs `translate`: no agent is called in A2A 0.1",
     );
+    let agent_of_0_1 = |more: &str| {
+        format!(
+            "path: /a, upstream: {{ endpoints: [ {{ url: http://a:1 }} ], protocol: {{ generation: \"0.1\" }} }}{more}"
+        )
+    };
+    agent(
+        &agent_of_0_1(", translate: false"),
+        "agents[0].upstream.protocol.generation (line 4): needs `translate`: callers of later versions are served nothing else",
+    );
+    for binding in ["grpc", "http_json"] {
+        let both = agent_of_0_1("").replace("generation", &format!("binding: {binding}, generation"));
+        agent(
+            &both,
+            "agents[0].upstream.protocol.generation (line 4): goes with `jsonrpc` alone: A2A 0.1 has no other binding",
+        );
+    }
     agent_key(
         "lenient_methods: true",
         "agents[0].lenient_methods (line 4): needs `v0_1`: these are methods of A2A 0.1",

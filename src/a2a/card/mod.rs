@@ -64,7 +64,7 @@ impl OriginCard {
 
     /// The generations offered over a binding, oldest first.
     pub fn generations(&self, binding: Binding) -> Vec<Generation> {
-        Generation::SPOKEN
+        Generation::ALL
             .into_iter()
             .filter(|generation| self.interface(*generation, binding).is_some())
             .collect()
@@ -133,6 +133,8 @@ pub struct Publication {
     pub by_version: bool,
     /// Callers of 0.1 have a card, in its form, at the place where they look for one.
     pub v0_1: bool,
+    /// The agent itself speaks 0.1, whose cards may lack what later ones must have.
+    pub of_0_1: bool,
     /// The bindings that callers may use, the preferred one first.
     pub bindings: Vec<Binding>,
     /// The one that the agent is called in, whose interfaces say what it wants to be told.

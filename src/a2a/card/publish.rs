@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::links::Hidden;
 use super::names::{is_governed, is_governed_capability, is_governed_in_skill, member, same};
 use super::read::generation;
-use super::{OriginCard, Publication, PublishedCard, requirement};
+use super::{OriginCard, Publication, PublishedCard, requirement, v0_1};
 use crate::a2a::security::{SchemeName, Security};
 use crate::a2a::{Binding, Generation};
 
@@ -24,6 +24,9 @@ pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
     let passed = own.chain(&input.overrides);
     for (name, value) in passed.filter(|(name, _)| !is_governed(name)) {
         card.insert(name.clone(), value.clone());
+    }
+    if input.of_0_1 {
+        v0_1::complete(&mut card);
     }
     let extended = origin.capabilities.extended && input.extended && !input.enforced.is_open();
     write_capabilities(&mut card, origin, input, extended, forms);

@@ -81,8 +81,21 @@ fn interfaces(members: &Map<String, Value>) -> Result<Vec<Interface>, CardError>
             });
         }
     }
-    let Some(generation) = generation_of_url(members, !supported.is_empty())? else {
-        return Ok(interfaces);
+    let generation = match url_version(members, !supported.is_empty())? {
+        UrlVersion::Of(generation) => generation,
+        UrlVersion::V0_1 => {
+            // It has no other binding.
+            if let Some(url) = text(members, "url")? {
+                add(Interface {
+                    generation: Generation::V0_1,
+                    binding: Binding::JsonRpc,
+                    url: url.to_owned(),
+                    tenant: None,
+                });
+            }
+            return Ok(interfaces);
+        }
+        UrlVersion::Unknown => return Ok(interfaces),
     };
     let mut add_url = |url: &str, binding| {
         add(Interface {
@@ -109,21 +122,54 @@ fn interfaces(members: &Map<String, Value>) -> Result<Vec<Interface>, CardError>
     Ok(interfaces)
 }
 
-/// What is spoken at `url` and at `additionalInterfaces`, if it is something that the gateway speaks.
-fn generation_of_url(
-    members: &Map<String, Value>,
-    has_supported_interfaces: bool,
-) -> Result<Option<Generation>, CardError> {
-    Ok(match text(members, "protocolVersion")? {
-        Some(version) => generation(version),
-        // 1.0 says it elsewhere. `authentication` without a version is 0.1, whose methods have other names. What remains is
-        // 0.2 before the member came.
-        None if has_supported_interfaces || member(members, "authentication")?.is_some() => None,
-        None => Some(Generation::V0_3),
+/// What is spoken at `url` and at `additionalInterfaces`.
+enum UrlVersion {
+    Of(Generation),
+    V0_1,
+    /// Nothing that the gateway speaks, or nobody can tell.
+    Unknown,
+}
+
+/// Members that no card of 0.1 has.
+const LATER: [&str; 4] = [
+    "preferredTransport",
+    "additionalInterfaces",
+    "securitySchemes",
+    "security",
+];
+
+fn url_version(members: &Map<String, Value>, has_supported_interfaces: bool) -> Result<UrlVersion, CardError> {
+    // An agent that speaks a later generation too is called in that one.
+    if let Some(version) = text(members, "protocolVersion")? {
+        return Ok(match generation(version) {
+            Some(generation) => UrlVersion::Of(generation),
+            None if is_0_1(version) && !has_supported_interfaces => UrlVersion::V0_1,
+            None => UrlVersion::Unknown,
+        });
+    }
+    // 1.0 says it elsewhere.
+    if has_supported_interfaces {
+        return Ok(UrlVersion::Unknown);
+    }
+    // 0.2 before the version came, unless it has the one member that 0.1 has and later generations lack.
+    if member(members, "authentication")?.is_none() {
+        return Ok(UrlVersion::Of(Generation::V0_3));
+    }
+    let mut later = LATER.into_iter().map(|name| member(members, name));
+    let is_later = later.try_fold(false, |found, member| Ok::<_, CardError>(found || member?.is_some()))?;
+    Ok(if is_later {
+        UrlVersion::Unknown
+    } else {
+        UrlVersion::V0_1
     })
 }
 
-/// The generation that a version belongs to; patches do not matter, and 0.2 shares its names with 0.3.
+fn is_0_1(version: &str) -> bool {
+    version == "0.1" || version.starts_with("0.1.")
+}
+
+/// The generation that a version belongs to, of those that callers may choose; patches do not matter, and 0.2 shares its names
+/// with 0.3.
 pub fn generation(version: &str) -> Option<Generation> {
     let mut parts = version.split('.');
     match (parts.next()?, parts.next()) {

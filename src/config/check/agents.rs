@@ -10,10 +10,9 @@ use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
 use super::{Check, DAY, MILLISECOND, envelope, policy, push, security, upstream, url};
-use crate::a2a::Binding;
 use crate::a2a::card::is_forbidden_override;
 use crate::a2a::security::Security;
-use crate::a2a::v0_1;
+use crate::a2a::{Binding, Generation, v0_1};
 
 #[derive(Default)]
 struct Taken {
@@ -106,6 +105,20 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
             &join(key, "translate"),
             "leaves nobody to serve: nothing can stand before the paths of gRPC; give the agent a `host` or `path: /`",
         );
+    }
+    if let Some(upstream) = &upstream
+        && upstream.generation == Some(Generation::V0_1)
+    {
+        let generation = join(key, "upstream.protocol.generation");
+        if one.translate == Some(false) {
+            check.problem(
+                &generation,
+                "needs `translate`: callers of later versions are served nothing else",
+            );
+        }
+        if upstream.binding.is_some_and(|binding| binding != Binding::JsonRpc) {
+            check.problem(&generation, "goes with `jsonrpc` alone: A2A 0.1 has no other binding");
+        }
     }
     let envelope = envelope::agent(check, key, one, raw, &mut taken.agent_ids);
     let push_url = push::base(check, &join(key, "push.url"), one.push.url.as_ref());

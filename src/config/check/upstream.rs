@@ -72,6 +72,7 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
     Some(Upstream {
         generation: match raw.protocol.generation {
             RawGeneration::Auto => None,
+            RawGeneration::V0_1 => Some(Generation::V0_1),
             RawGeneration::V0_3 => Some(Generation::V0_3),
             RawGeneration::V1_0 => Some(Generation::V1_0),
         },

@@ -202,7 +202,9 @@ impl Default for RawProbe {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Protocol")]
 pub struct RawProtocol {
-    /// The A2A generation. `auto` reads it from the agent's own card; say it for an agent whose card is wrong.
+    /// The A2A generation. `auto` reads it from the agent's own card; say it for an agent whose card is wrong, and `"0.1"` for an
+    /// agent of A2A 0.1 whose card has no `authentication`, because it looks like one of 0.2 then. Agents of 0.1 speak JSON-RPC
+    /// alone, and need `translate`.
     pub generation: RawGeneration,
     /// The A2A binding that the gateway speaks to the endpoints. `auto` reads it from the agent's own card: JSON-RPC if the card
     /// offers it, because it carries everything that any caller can say, else HTTP+JSON, else gRPC; JSON-RPC while no card is
@@ -227,6 +229,8 @@ impl Default for RawProtocol {
 pub enum RawGeneration {
     #[serde(rename = "auto")]
     Auto,
+    #[serde(rename = "0.1")]
+    V0_1,
     #[serde(rename = "0.3")]
     V0_3,
     #[serde(rename = "1.0")]

@@ -81,6 +81,7 @@ agents: [ { name: a, path: /, upstream: { endpoints: [ { url: http://a } ] } } ]
 fn versions_need_no_quotes() {
     assert_eq!(one_agent("path: /").upstream.generation, None);
     for (text, expected) in [
+        ("0.1", Generation::V0_1),
         ("0.3", Generation::V0_3),
         ("1.0", Generation::V1_0),
         ("\"1.0\"", Generation::V1_0),

@@ -94,6 +94,9 @@ pub const CARD_0_3: &str = r#"{"name":"Fake","description":"d","version":"1","pr
 /// Both generations.
 pub const CARD_HYBRID: &str = r#"{"name":"Fake","description":"d","version":"1","protocolVersion":"0.3.0","url":"http://agent.internal/","preferredTransport":"JSONRPC","supportedInterfaces":[{"url":"http://agent.internal/","protocolBinding":"JSONRPC","protocolVersion":"1.0"},{"url":"http://agent.internal/","protocolBinding":"JSONRPC","protocolVersion":"0.3"}],"capabilities":{"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
 
+/// Of 0.1: at the place of its generation, and without what 0.1 may leave out.
+pub const CARD_0_1: &str = r#"{"name":"Fake","url":"http://agent.internal/","version":"1","capabilities":{"streaming":true,"pushNotifications":true,"stateTransitionHistory":true},"authentication":{"schemes":["Bearer"]},"skills":[{"id":"s","name":"S"}]}"#;
+
 /// Over HTTP+JSON alone.
 pub const CARD_HTTP_JSON: &str = r#"{"name":"Fake","description":"d","version":"1","supportedInterfaces":[{"url":"http://agent.internal/","protocolBinding":"HTTP+JSON","protocolVersion":"1.0"}],"capabilities":{"streaming":true,"pushNotifications":true,"extendedAgentCard":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
 pub const CARD_HTTP_JSON_0_3: &str = r#"{"name":"Fake","description":"d","version":"1","protocolVersion":"0.3.0","url":"http://agent.internal/","preferredTransport":"HTTP+JSON","capabilities":{"streaming":true},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
@@ -236,9 +239,14 @@ impl Connection {
             let is_card = request.line().contains("/.well-known/");
             let is_call = self.every_method || request.head.contains("/authenticatedExtendedCard");
             let reply = if request.head.starts_with("GET") && (is_card || !is_call) {
-                if request.head.contains("agent-card.json") {
+                let card = self.card.lock().expect("card").clone();
+                let place = if card == CARD_0_1 {
+                    "agent.json"
+                } else {
+                    "agent-card.json"
+                };
+                if request.head.contains(place) {
                     self.cards.fetch_add(1, Ordering::SeqCst);
-                    let card = self.card.lock().expect("card").clone();
                     if card.is_empty() {
                         Reply::Whole(404, "", "no".to_owned())
                     } else {

@@ -29,3 +29,4 @@ mod shared;
 mod transfer;
 mod translate;
 mod v0_1;
+mod v0_1_agents;

@@ -23,14 +23,12 @@ fn check(name: &str, generations: &[Generation], security: Security) {
     assert_eq!(card.generations(Binding::JsonRpc), generations, "{name}");
     assert_eq!(card.security, Ok(security), "{name}");
     assert!(card.schemes.values().all(Option::is_some), "{name}");
-    // What the agent itself speaks; with nothing to go by, everything.
-    let spoken = if generations.is_empty() {
-        &Generation::SPOKEN
-    } else {
-        generations
-    };
+    // What the agent itself speaks; of 0.1 everything is served.
+    let of_0_1 = generations == [Generation::V0_1];
+    let spoken = if of_0_1 { &Generation::SPOKEN } else { generations };
     let input = Publication {
         served: spoken.to_vec(),
+        of_0_1,
         ..publication()
     };
     let published = publish(&card, &input);
@@ -53,7 +51,11 @@ fn bearer() -> Security {
 
 #[test]
 fn python_0_1() {
-    check("0.1", &[], security(&[&[("Bearer", &[])], &[("ApiKey", &[])]]));
+    check(
+        "0.1",
+        &[Generation::V0_1],
+        security(&[&[("Bearer", &[])], &[("ApiKey", &[])]]),
+    );
 }
 
 #[test]

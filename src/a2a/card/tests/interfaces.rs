@@ -19,16 +19,36 @@ fn interfaces_are_read_from_both_forms() {
             .collect();
         assert_eq!(found, expected, "{card}");
     }
-    use Generation::{V0_3, V1_0};
+    use Generation::{V0_1, V0_3, V1_0};
 
     check(json!({}), &[]);
     check(json!({"url": "u"}), &[(V0_3, "u", None)]);
     check(json!({"url": "u", "protocolVersion": "0.3.0"}), &[(V0_3, "u", None)]);
     check(json!({"url": "u", "protocolVersion": "0.2.6"}), &[(V0_3, "u", None)]);
     check(json!({"url": "u", "protocolVersion": "1.0"}), &[(V1_0, "u", None)]);
-    check(json!({"url": "u", "protocolVersion": "0.1.0"}), &[]);
+    check(json!({"url": "u", "protocolVersion": "0.1.0"}), &[(V0_1, "u", None)]);
+    check(json!({"url": "u", "protocolVersion": "0.1"}), &[(V0_1, "u", None)]);
+    check(json!({"url": "u", "protocolVersion": "0.10"}), &[]);
     check(json!({"url": "u", "protocolVersion": "2.0"}), &[]);
-    check(json!({"url": "u", "authentication": {"schemes": ["Bearer"]}}), &[]);
+    // Only 0.1 has it, unless there is more that 0.1 has not.
+    let of_0_1 = json!({"url": "u", "authentication": {"schemes": ["Bearer"]}});
+    check(of_0_1.clone(), &[(V0_1, "u", None)]);
+    for (later, value) in [
+        ("preferredTransport", json!("JSONRPC")),
+        ("additionalInterfaces", json!([])),
+        ("securitySchemes", json!({})),
+        ("security", json!([])),
+    ] {
+        let mut card = of_0_1.clone();
+        card[later] = value;
+        check(card, &[]);
+    }
+    check(json!({"authentication": {"schemes": ["Bearer"]}}), &[]);
+    let newer = json!([{"url": "a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
+    for mut card in [of_0_1, json!({"url": "u", "protocolVersion": "0.1"})] {
+        card["supportedInterfaces"] = newer.clone();
+        check(card, &[(V1_0, "a", None)]);
+    }
     check(json!({"url": 7}), &[]);
     check(json!({"url": ""}), &[]);
     check(

@@ -77,6 +77,7 @@ fn publication() -> Publication {
         served: Generation::SPOKEN.to_vec(),
         by_version: false,
         v0_1: false,
+        of_0_1: false,
         bindings: vec![Binding::JsonRpc],
         spoken: Binding::JsonRpc,
         enforced: security(&[

@@ -86,9 +86,28 @@ fn it_reads_as_the_same_agent() {
         }
     );
     assert_eq!(read.security, Ok(security(&[&[("Bearer", &[])]])));
+    assert_eq!(read.generations(Binding::JsonRpc), [Generation::V0_1]);
+}
+
+#[test]
+fn what_0_1_leaves_out_is_put_where_later_readers_miss_it() {
+    let card = json!({"name": "n", "description": null, "url": "http://10.0.0.1/", "version": "1",
+        "skills": [{"id": "s", "name": "S"}, {"id": "t", "name": "T", "description": "d", "tags": ["t"]}, 7]});
+    let published = |of_0_1| {
+        let input = Publication {
+            of_0_1,
+            ..publication()
+        };
+        publish(&origin(&card), &input)
+    };
+    let got = published(true).value;
+    assert_eq!(got["description"], "");
+    assert_eq!(got["defaultInputModes"], json!(["text/plain"]));
+    assert_eq!(got["defaultOutputModes"], json!(["text/plain"]));
     assert_eq!(
-        read.generations(Binding::JsonRpc),
-        [],
-        "no generation that is spoken to"
+        got["skills"],
+        json!([{"id": "s", "name": "S", "description": "", "tags": []}, card["skills"][1], 7])
     );
+    let other = published(false).value;
+    assert_eq!(other.get("defaultInputModes"), None, "a later agent says what it says");
 }
