@@ -205,6 +205,7 @@ fn codes_that_the_gateway_numbers_its_own_errors_by_are_unknown_ones_of_an_agent
             agent: rpc(V0_3),
             tenant: None,
             named: None,
+            asked: None,
         };
         let body = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}}).to_string();
         let told = Told::whole(200, body.as_bytes());
