@@ -62,7 +62,7 @@ pub struct Owner {
     pub principal: Arc<str>,
     /// The last state that an answer told; `None` for contexts and for tasks without one.
     pub state: Option<TaskState>,
-    /// The generation in which it was last spoken of.
+    /// The generation of the call whose answer told of it first.
     pub generation: Generation,
 }
 
@@ -71,7 +71,7 @@ pub struct Owner {
 pub enum Learned {
     /// Nothing that was not known, or nothing at all.
     Known,
-    /// A known record has a new state or generation.
+    /// A known record has a new state.
     Updated,
     New,
     /// It belongs to another principal, or rather to whatever text stood for one. The record keeps its owner.

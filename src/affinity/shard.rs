@@ -117,16 +117,16 @@ impl Entry {
         self.written
     }
 
-    /// The generation and the state to keep beside the owner that the shared store holds: ours where it is news there, and
-    /// an end that was seen here.
-    pub(super) fn news(&self, held: &Held<'_>) -> (Generation, Option<TaskState>) {
+    /// The state to keep beside the owner that the shared store holds: ours where it is news there, and an end that was seen
+    /// here.
+    pub(super) fn news(&self, held: &Held<'_>) -> Option<TaskState> {
         let ended = self.state.is_some_and(TaskState::is_terminal);
         let told = self.shared == Shared::Settled;
         let same = *self.endpoint == *held.endpoint && *self.principal == *held.principal;
         if !same || (told && !ended) || held.state.is_some_and(TaskState::is_terminal) {
-            return (held.generation, held.state);
+            return held.state;
         }
-        (self.generation, next_state(held.state, self.state).or(held.state))
+        next_state(held.state, self.state).or(held.state)
     }
 
     pub(super) fn queue(&self) -> Queue {
@@ -230,7 +230,7 @@ impl Shard {
         if entry.endpoint != *claim.endpoint {
             return Finding::Conflict;
         }
-        if entry.generation != claim.generation || next_state(entry.state, claim.state).is_some() {
+        if next_state(entry.state, claim.state).is_some() {
             return Finding::Changed;
         }
         if now.saturating_sub(entry.written) >= claim.stale_after {
@@ -332,7 +332,6 @@ impl Shard {
             return;
         };
         let before = entry.queue();
-        entry.generation = claim.generation;
         if let Some(state) = next_state(entry.state, claim.state) {
             entry.state = Some(state);
         }

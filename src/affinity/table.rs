@@ -347,9 +347,9 @@ impl Table {
         }
         let known = slot.and_then(|slot| shard.entry(slot));
         let transferred = known.is_some_and(|entry| entry.principal() != held.principal);
-        let (generation, state) = match known {
+        let state = match known {
             Some(entry) => entry.news(held),
-            None => (held.generation, held.state),
+            None => held.state,
         };
         let put = Put {
             kind: self.kind,
@@ -357,14 +357,14 @@ impl Table {
             id,
             endpoint: held.endpoint,
             principal: held.principal,
-            generation,
+            generation: held.generation,
             state,
             seen: now,
         };
         if shard.restore(hash.key, &put, held.transfers, names) {
             room.unwrap_or_else(|| self.room_beyond()).fill();
         }
-        if (generation, state) != (held.generation, held.state)
+        if state != held.state
             && let Some(slot) = shard.find(hash.key, agent, id)
         {
             shard.share(slot, Shared::Changed);

@@ -131,7 +131,7 @@ impl Rules {
         agent.upstream.speak(binding);
         let ownership = Ownership::new(&self.policy, requirement.is_open());
         // Callers of 0.1 are refused where tasks have no owners.
-        let v0_1 = self.v0_1 && ownership.is_enforced();
+        let v0_1 = is_of_0_1 || (self.v0_1 && ownership.is_enforced());
         agent.enforced.store(Some(Arc::new(Enforced {
             ownership,
             requirement,

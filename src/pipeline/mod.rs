@@ -85,7 +85,7 @@ pub struct Agent {
     pub endpoints: Arc<Endpoints>,
     pub reservations: Arc<Reservations>,
     pub beginnings: Arc<Beginnings>,
-    /// By which methods callers of 0.1 are served, if they are.
+    /// By which methods callers of 0.1 are served, if they are; an agent of 0.1 serves them anyway.
     pub v0_1: Option<a2a::v0_1::Methods>,
     pub upstream: Arc<Upstream>,
     pub card: Arc<CardStore>,
@@ -333,6 +333,10 @@ impl Pipeline {
 
         let asked = hygiene::asked_version(parts)?;
         let mut bounds = self.bounds(agent);
+        if enforced.is_of_0_1() {
+            // The agent's own.
+            bounds.v0_1 = bounds.v0_1.or(Some(a2a::v0_1::Methods::Strict));
+        }
         if delegated.is_some() {
             // The message was within them, and what is made of it may be larger.
             bounds.body.bytes = usize::MAX;
@@ -348,10 +352,16 @@ impl Pipeline {
         let stage = Stage::Call(caller, call.operation);
         let budget = agent.limiter.admit(slot, client, stage);
         budget.await.map_err(|it| limited(it).answering(&call))?;
-        let (call, naming) = if agent.v0_1.is_some() && naming::may_name(&call) {
-            Box::pin(self.name(agent, &enforced, &admitted, call, &mut held.record)).await?
+        let (call, naming, fresh) = if !naming::may_name(&call) {
+            (call, None, None)
+        } else if enforced.is_of_0_1() {
+            let (call, fresh) = Box::pin(self.begin(agent, &enforced, call, &mut held.record)).await?;
+            (call, None, fresh)
+        } else if agent.v0_1.is_some() {
+            let (call, naming) = Box::pin(self.name(agent, &enforced, &admitted, call, &mut held.record)).await?;
+            (call, naming, None)
         } else {
-            (call, None)
+            (call, None, None)
         };
         let checked = authorize::call(admitted, call, &enforced.served, asked.as_ref())
             .map_err(|(error, call)| Reject::from(error).serving(&enforced.served).answering(&call))?;
@@ -420,7 +430,10 @@ impl Pipeline {
                 };
                 let speaks = translating.as_ref().map_or(call.dialect(), |it| it.pair.agent);
                 let found = Box::pin(self.find(agent, &permit, speaks, ownership, asker, &outgoing));
-                found.await.map_err(in_form)?
+                match found.await {
+                    Err(nobodys) if nobodys.reason == Reason::TaskNotFound && enforced.may_begin(&call) => Way::Free,
+                    found => found.map_err(in_form)?,
+                }
             }
             None => Way::Free,
         };
@@ -430,6 +443,7 @@ impl Pipeline {
             ownership: ownership.clone(),
             affinity: self.affinity.clone(),
             naming: translating.as_ref().and_then(|it| it.naming.clone()),
+            fresh: fresh.map(Arc::new),
             // What goes on as it came came in the agent's own dialect.
             speaks: translating.as_ref().map_or(call.dialect(), |it| it.pair.agent),
             pair: translating.as_ref().map(|it| it.pair.clone()),

@@ -3,12 +3,15 @@
 //! A send under a name that stands for nothing begins a task, and holds the name until an answer has told of it. Methods that
 //! 0.1 shares with 0.3 are of 0.1 where the id is such a name of the caller's, and what they always were elsewhere: nothing
 //! is looked up for other calls, nor where 0.1 is not served.
+//!
+//! An agent of 0.1 calls a task as its caller does, so that there is nothing to look up but whose the task is. A send under an id
+//! that nobody has begins one there; shared methods are of the generation in which the task was begun.
 
 use std::sync::Arc;
 
 use super::{Agent, Enforced, Pipeline};
-use crate::a2a::{Binding, Call, Generation, Operation, v0_1};
-use crate::affinity::{Alias, Inquiry, Knowledge};
+use crate::a2a::{Binding, Call, Generation, Operation, TaskId, v0_1};
+use crate::affinity::{Alias, Beginning, Inquiry, Knowledge};
 use crate::authorize::Admitted;
 use crate::observe::{Reason, Record};
 use crate::respond::Reject;
@@ -18,6 +21,25 @@ use crate::respond::learn::Naming;
 pub(super) struct Named {
     pub words: Box<v0_1::Named>,
     pub naming: Arc<Naming>,
+}
+
+/// The task that a send of 0.1 begins at an agent of 0.1.
+pub(super) struct Fresh {
+    pub task: TaskId,
+    /// Nobody else begins one under the same id.
+    _hold: Beginning,
+}
+
+impl Enforced {
+    pub(super) fn is_of_0_1(&self) -> bool {
+        self.spoken.iter().any(|spoken| spoken.generation == Generation::V0_1)
+    }
+
+    /// The call may be a send of 0.1 to an agent of 0.1, which begins the task that it names if nobody has it.
+    pub(super) fn may_begin(&self, call: &Call) -> bool {
+        let sends = matches!(call.operation, Operation::Send | Operation::Stream);
+        sends && call.generation == Generation::V0_1 && self.is_of_0_1()
+    }
 }
 
 /// The call may be one of 0.1.
@@ -108,6 +130,56 @@ impl Pipeline {
             beginning,
         });
         Ok((call, Some(Named { words, naming })))
+    }
+
+    /// The call at an agent of 0.1, in its generation, and a hold on the id of the task that it begins.
+    pub(super) async fn begin(
+        &self,
+        agent: &Agent,
+        enforced: &Enforced,
+        call: Call,
+        record: &mut Record,
+    ) -> Result<(Call, Option<Fresh>), Reject> {
+        let Some(id) = call.task.clone() else {
+            return Ok((call, None));
+        };
+        let name = &*agent.metrics.name;
+        let knowledge = match self.affinity.inquire(name, [&id], &None) {
+            Inquiry::Settled => Knowledge::Whole,
+            Inquiry::Away => Knowledge::Partial,
+            Inquiry::Asking(asking) => asking.await,
+        };
+        let known = || self.affinity.task(name, &id);
+        if call.generation != Generation::V0_1 {
+            let begun = known().map_or(Generation::V0_1, |owner| owner.generation);
+            let call = match begun {
+                Generation::V0_1 => Call {
+                    generation: Generation::V0_1,
+                    ..call
+                },
+                Generation::V0_3 | Generation::V1_0 => call,
+            };
+            record.dialect = Some(call.dialect());
+            return Ok((call, None));
+        }
+        // Where tasks are nobody's, the agent alone knows which there are.
+        if !enforced.may_begin(&call) || !enforced.ownership.is_enforced() || known().is_some() {
+            return Ok((call, None));
+        }
+        // Other gateways may know it.
+        if knowledge == Knowledge::Partial {
+            return Err(Reject::new(Reason::OwnerUnavailable).answering(&call));
+        }
+        // Whoever begins it, of whichever owner: the agent has one task of this id.
+        let beginning = agent.beginnings.begin(&Alias::new("", &id));
+        match (known(), beginning) {
+            (Some(_), _) => Ok((call, None)),
+            (None, None) => Err(Reject::new(Reason::TaskBeginning).answering(&call)),
+            (None, Some(hold)) => {
+                let fresh = Fresh { task: id, _hold: hold };
+                Ok((Call { task: None, ..call }, Some(fresh)))
+            }
+        }
     }
 }
 

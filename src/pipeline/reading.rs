@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::Agent;
+use super::naming::Fresh;
 use crate::a2a::answer::Whole;
 use crate::a2a::translate::Pair;
 use crate::a2a::{Dialect, Revealed, json};
@@ -29,6 +30,7 @@ pub(super) struct Reading {
     pub ownership: Ownership,
     pub affinity: Arc<Affinity>,
     pub naming: Option<Arc<Naming>>,
+    pub fresh: Option<Arc<Fresh>>,
     /// What the agent speaks.
     pub speaks: Dialect,
     /// Where the caller speaks something else.
@@ -59,7 +61,24 @@ impl Reading {
     /// The call begins a task under a name of its caller's, who cannot know whether it did when it leaves, and asks again.
     pub fn begins(&self) -> bool {
         let begins = self.naming.as_ref().is_some_and(|naming| naming.beginning.is_some());
-        begins && !self.permit.call().operation.streams()
+        self.fresh.is_some() || begins && !self.permit.call().operation.streams()
+    }
+
+    /// What an agent of 0.1 streams is about the task that its caller named, who may leave before an event tells of it.
+    pub async fn claim(&self, selected: &Selected) -> Result<(), Reject> {
+        let Some(fresh) = &self.fresh else {
+            return Ok(());
+        };
+        let revealed = [Revealed {
+            task: Some(fresh.task.clone()),
+            context: self.permit.call().context.clone(),
+            ..Revealed::default()
+        }];
+        let learner = self.learner(selected);
+        if let Some(confirming) = learner.learn_at_once(&revealed)? {
+            learner.confirmed(confirming.await, &revealed)?;
+        }
+        Ok(())
     }
 
     /// Sends such a call. If its caller leaves, the answer is awaited all the same, for as long as that of a read, and learned
@@ -111,6 +130,7 @@ impl Reading {
         }
         let head = Head::of(&mut parts, &body, self.speaks);
         if answer::is_stream(&parts, &head, self.permit.call().operation) {
+            let _nobody_asks = self.claim(&selected).await;
             return;
         }
         let begun = Begun {

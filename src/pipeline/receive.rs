@@ -61,6 +61,9 @@ impl Pipeline {
         answer::check_head(&parts, speaks).map_err(refused)?;
         let head = Head::of(&mut parts, &body, speaks);
         let streams = answer::is_stream(&parts, &head, permit.call().operation);
+        if streams {
+            reading.claim(&selected).await?;
+        }
         let learner = reading.learner(&selected);
         if streams {
             // An answer that is rewritten, or that names no task, does not come in pieces.

@@ -402,7 +402,7 @@ fn callers_of_0_1_have_tasks_of_their_own() {
     agent_key("v0_1: true, lenient_methods: true, security: []", nobodys);
     agent_key(
         "v0_1: true, translate: false",
-        "agents[0].v0_1 (line 4): needs `translate`: no agent is called in A2A 0.1",
+        "agents[0].v0_1 (line 4): needs `translate`: callers of A2A 0.1 are served by translation",
     );
     let agent_of_0_1 = |more: &str| {
         format!(

@@ -82,7 +82,7 @@ fn a_state_follows_the_answers_until_it_is_terminal() {
             V1_0,
         );
     }
-    check(&[(A, V0_3, None, New), (A, V1_0, None, Updated)], A, None, V1_0);
+    check(&[(A, V0_3, None, New), (A, V1_0, None, Known)], A, None, V0_3);
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn v0_1(
     };
     let key = &join(key, "v0_1");
     if one.translate == Some(false) {
-        check.problem(key, "needs `translate`: no agent is called in A2A 0.1");
+        check.problem(key, "needs `translate`: callers of A2A 0.1 are served by translation");
     }
     let nobodys = match policy.task_owner {
         Some(TaskOwner::Nobody) => true,

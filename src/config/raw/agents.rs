@@ -39,7 +39,8 @@ pub struct RawAgent {
     /// Serves callers of A2A 0.1 too, by translating their calls. `.well-known/agent.json` is the card in the form of 0.1
     /// then, and another place, `.well-known/agent-card.json`, that of the other versions. In 0.1 callers name their tasks
     /// themselves, so it needs tasks that have owners (`policy.task_owner`), and callers who are not anonymous. Not served by
-    /// default: it keeps one more record for each of their tasks, changes that card, and few callers of it are left.
+    /// default: it keeps one more record for each of their tasks, changes that card, and few callers of it are left. An agent of 0.1
+    /// serves them anyway, untouched, whoever they are.
     pub v0_1: bool,
     /// Takes `sendTask` and `sendTaskSubscribe` for `tasks/send` and `tasks/sendSubscribe` of A2A 0.1: early texts use these names.
     /// No specification has them, so only on request, and only where 0.1 is served.

@@ -30,3 +30,4 @@ mod transfer;
 mod translate;
 mod v0_1;
 mod v0_1_agents;
+mod v0_1_both;

@@ -8,7 +8,7 @@ use a2a_gateway::a2a::Binding;
 use a2a_gateway::a2a::Operation::{
     Cancel, ExtendedCard, Get, List, PushCreate, PushDelete, PushGet, PushList, Send, Stream, Subscribe,
 };
-use a2a_gateway::a2a::{Generation::V0_3, Generation::V1_0};
+use a2a_gateway::a2a::{Generation::V0_3, Generation::V1_0, v0_1};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -18,7 +18,7 @@ use crate::harness::caller::{CALLERS, Caller, dialect};
 use crate::harness::{Gateway, OPEN, call, config_of, eventually, get, with_upstream};
 
 /// Of tasks by their ids, as clients named them: the session of each.
-type Tasks = Arc<Mutex<BTreeMap<String, String>>>;
+pub(super) type Tasks = Arc<Mutex<BTreeMap<String, String>>>;
 
 fn status(state: &str, text: &str) -> Value {
     let parts = json!([{"type": "text", "text": text}]);
@@ -26,7 +26,7 @@ fn status(state: &str, text: &str) -> Value {
 }
 
 /// Keeps tasks as agents of 0.1 do: a send under a new id begins one. One that says `fail` gets the error of that code.
-fn answer(request: &Received, tasks: &Tasks) -> Reply {
+pub(super) fn answer(request: &Received, tasks: &Tasks) -> Reply {
     let asked = request.json();
     let (id, params) = (&asked["id"], &asked["params"]);
     let method = asked["method"].as_str().unwrap_or_default();
@@ -73,27 +73,27 @@ fn answer(request: &Received, tasks: &Tasks) -> Reply {
     }
 }
 
-async fn agent() -> Agent {
+pub(super) async fn agent() -> Agent {
     let tasks = Tasks::default();
     Agent::with_card(CARD_0_1, move |request| answer(request, &tasks)).await
 }
 
-fn yaml(endpoints: &[SocketAddr], more: &str) -> String {
+pub(super) fn yaml(endpoints: &[SocketAddr], more: &str) -> String {
     config_of(endpoints, more, "").replace("path: /agent", "path: /")
 }
 
-async fn start(agent: &Agent, more: &str) -> Gateway {
+pub(super) async fn start(agent: &Agent, more: &str) -> Gateway {
     let gateway = Gateway::start(&with_keys(&yaml(&[agent.address], more))).await;
     gateway.ready().await;
     gateway
 }
 
-fn callers() -> [Caller; 6] {
+pub(super) fn callers() -> [Caller; 6] {
     CALLERS.map(Caller)
 }
 
 /// A message to a new task, or to this one.
-fn message(task: Option<&Value>) -> Value {
+pub(super) fn message(task: Option<&Value>) -> Value {
     let mut message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]});
     if let Some(task) = task {
         message["taskId"] = task["id"].clone();
@@ -103,16 +103,16 @@ fn message(task: Option<&Value>) -> Value {
 }
 
 /// Begins a task; gives it as its caller was told.
-async fn begin(caller: Caller, key: &str, gateway: &Gateway) -> Value {
+pub(super) async fn begin(caller: Caller, key: &str, gateway: &Gateway) -> Value {
     let got = caller.by(key, gateway, Send, &message(None)).await.unwrap();
     got[0]["task"].clone()
 }
 
-fn last(agent: &Agent) -> Value {
+pub(super) fn last(agent: &Agent) -> Value {
     agent.received().pop().expect("a call").json()
 }
 
-fn methods(agent: &Agent) -> Vec<String> {
+pub(super) fn methods(agent: &Agent) -> Vec<String> {
     let method = |one: &Received| one.json()["method"].as_str().unwrap_or_default().to_owned();
     agent.received().iter().map(method).collect()
 }
@@ -368,10 +368,17 @@ async fn its_errors_are_told_in_the_form_of_the_caller() {
             (-32007, -32603),
             (-32602, -32602),
         ] {
-            for operation in [Get, Cancel, Subscribe] {
-                let got = caller
-                    .by(ANN, &gateway, operation, &json!({"id": code.to_string()}))
-                    .await;
+            let code = code.to_string();
+            for operation in [Send, Stream, Get, Cancel, Subscribe] {
+                // Of a task that nobody knows they are taken for calls of 0.1.
+                if caller.0 == dialect(V0_3, Binding::JsonRpc) && v0_1::is_shared(operation) {
+                    continue;
+                }
+                let params = match operation == Send || operation == Stream {
+                    true => message(Some(&json!({ "id": code }))),
+                    false => json!({ "id": code }),
+                };
+                let got = caller.by(ANN, &gateway, operation, &params).await;
                 assert_eq!(got, Err(expected), "{operation:?} of {:?}: {code}", caller.0);
             }
         }
@@ -422,13 +429,19 @@ async fn a_subscription_to_a_task_that_has_ended_is_unsupported() {
             let error = json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32603, "message": "no"}});
             return Reply::Json(error.to_string());
         }
-        let task = json!({"id": asked["params"]["id"], "sessionId": "s", "status": {"state": "completed"}});
+        let state = if asked["method"] == "tasks/send" {
+            "working"
+        } else {
+            "completed"
+        };
+        let task = json!({"id": asked["params"]["id"], "sessionId": "s", "status": {"state": state}});
         Reply::Json(json!({"jsonrpc": "2.0", "id": asked["id"], "result": task}).to_string())
     })
     .await;
     let gateway = start(&agent, OPEN).await;
     for caller in callers() {
-        let got = caller.by(ANN, &gateway, Subscribe, &json!({"id": "t"})).await;
+        let task = begin(caller, ANN, &gateway).await;
+        let got = caller.by(ANN, &gateway, Subscribe, &json!({"id": task["id"]})).await;
         assert_eq!(got, Err(-32004), "{:?}", caller.0);
     }
 }
