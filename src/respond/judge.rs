@@ -10,7 +10,7 @@ use super::learn::{self, Learner};
 use crate::a2a::answer::{self, Told, Whole};
 use crate::a2a::grpc::Status;
 use crate::a2a::jsonrpc::Answer;
-use crate::a2a::translate::Pair;
+use crate::a2a::translate::{self, Pair};
 use crate::a2a::{Binding, Dialect, Operation, Revealed, RpcId, json, v0_1};
 use crate::affinity::Confirming;
 use crate::observe::Record;
@@ -24,7 +24,7 @@ pub(super) struct Judge {
     pub speaks: Dialect,
     pub pair: Option<Arc<Pair>>,
     /// For a caller of 0.1.
-    pub indices: v0_1::Indices,
+    pub progress: v0_1::Progress,
     /// What was learned and other gateways do not know yet.
     pub confirming: Vec<(Confirming, Vec<Revealed>)>,
     pub saw_error: bool,
@@ -107,10 +107,15 @@ impl Judge {
             None => Told::event(told.body, answer.error.is_some()),
         };
         let judged = &answer.revealed;
-        let event = pair.event(self.operation, &self.id, told, judged, is_first, &mut self.indices);
+        let event = pair.event(self.operation, &self.id, told, judged, is_first, &mut self.progress);
         let event = event.map_err(|_| Stop::UNTRANSLATABLE)?;
         self.failed = event.ends.map(Box::new);
         Ok(Some(event.bytes))
+    }
+
+    /// What a caller of 0.1 must still be told of a stream that has ended well.
+    pub fn end(&mut self) -> Option<Bytes> {
+        translate::end_of_0_1(&self.id, &mut self.progress)
     }
 
     /// Nobody can read a task in JSON without an object: some agents end with a word such as `[DONE]`.

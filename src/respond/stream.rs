@@ -135,7 +135,7 @@ impl EventStream {
                 limits: settings.limits,
                 speaks: settings.speaks,
                 pair,
-                indices: v0_1::Indices::default(),
+                progress: v0_1::Progress::default(),
                 confirming: Vec::new(),
                 saw_error: false,
                 failed: None,
@@ -273,7 +273,7 @@ impl EventStream {
             }
         }
         match self.ended {
-            Some(Ok(())) => return Poll::Ready(None),
+            Some(Ok(())) => return Poll::Ready(self.judge.end().map(Ok)),
             Some(Err(outcome)) => {
                 self.body = None;
                 return Poll::Ready(Some(Err(outcome)));

@@ -124,7 +124,7 @@ impl Pair {
         Ok(Answer { standing, body })
     }
 
-    /// The same for one event of the agent; `indices` belong to its stream. A stream of 1.0 `opens` with a task or a message (A2A 1.0
+    /// The same for one event of the agent; `progress` belongs to its stream. A stream of 1.0 `opens` with a task or a message (A2A 1.0
     /// §3.1.2): where an older agent begins with an update, the task that it is about goes before.
     pub fn event(
         &self,
@@ -133,12 +133,14 @@ impl Pair {
         told: Told<'_>,
         judged: &[Revealed],
         opens: bool,
-        indices: &mut v0_1::Indices,
+        progress: &mut v0_1::Progress,
     ) -> Result<Event, Error> {
+        // The stream did not end with the one before.
+        let _earlier = progress.end();
         let read = self.read_judged(operation, told, judged)?;
         let data = told.body;
         let read = match (&self.named, read) {
-            (Some(named), Ok(Response::Event(event))) => return write_events_of_0_1(named, id, event, indices),
+            (Some(named), Ok(Response::Event(event))) => return write_events_of_0_1(named, id, event, progress),
             (_, read) => read,
         };
         let generations = (self.caller.generation, self.agent.generation);
@@ -301,21 +303,30 @@ fn write_events_of_0_1(
     named: &v0_1::Named,
     id: &RpcId,
     event: model::Event<'_>,
-    indices: &mut v0_1::Indices,
+    progress: &mut v0_1::Progress,
 ) -> Result<Event, Error> {
     let mut bytes = Vec::new();
-    v0_1::write_events(event, named.told(), indices, |result| {
-        let mut out = Vec::with_capacity(64 + id.0.len() + result.len());
-        open(&mut out, id);
-        out.extend_from_slice(br#","result":"#);
-        out.extend_from_slice(result);
-        out.push(b'}');
-        bytes.extend_from_slice(&sse::one_event(&out));
+    v0_1::write_events(event, named.told(), progress, |result| {
+        bytes.extend_from_slice(&event_of_0_1(id, result));
     })?;
     Ok(Event {
         bytes: bytes.into(),
         ends: None,
     })
+}
+
+/// The event that ends a stream of 0.1 whose agent has ended it with a task, which says how it stands and not that this is all.
+pub fn end_of_0_1(id: &RpcId, progress: &mut v0_1::Progress) -> Option<Bytes> {
+    progress.end().map(|result| event_of_0_1(id, &result))
+}
+
+fn event_of_0_1(id: &RpcId, result: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(64 + id.0.len() + result.len());
+    open(&mut out, id);
+    out.extend_from_slice(br#","result":"#);
+    out.extend_from_slice(result);
+    out.push(b'}');
+    sse::one_event(&out)
 }
 
 /// The task and the context that an answer is about.

@@ -23,7 +23,7 @@ pub use self::agent::{Asked, later_code, read_response, write_request};
 use self::message::Message;
 pub use self::methods::{Methods, is_shared, method_name, only_0_1};
 use self::push::{PushConfig, TaskPushConfig};
-pub use self::task::Indices;
+pub use self::task::Progress;
 use self::task::{Event, Task};
 use super::Operation;
 use super::jsonrpc::code;
@@ -194,15 +194,15 @@ pub fn write_response(response: Response<'_>, told: Told<'_>, out: &mut Vec<u8>)
 }
 
 /// Calls back with the `result` of each event that an event of an agent's stream is to a caller of 0.1, which knows no tasks
-/// and no messages there. `indices` belongs to the stream.
+/// and no messages there. `progress` belongs to the stream.
 pub fn write_events(
     event: model::Event<'_>,
     told: Told<'_>,
-    indices: &mut Indices,
+    progress: &mut Progress,
     mut each: impl FnMut(&[u8]),
 ) -> Result<(), Error> {
     let mut out = Vec::new();
-    for event in Event::of(event, told, indices)? {
+    for event in Event::of(event, told, progress)? {
         out.clear();
         serde_json::to_writer(&mut out, &event)?;
         each(&out);

@@ -91,24 +91,34 @@ pub(super) struct ArtifactUpdate<'a> {
     metadata: Option<Json<'a>>,
 }
 
-/// The places of artifacts, which an agent of a later generation names: the order in which a stream first tells of them, as
-/// it is that of its task.
+/// What a stream has told, as far as its next events go by it.
 #[derive(Debug, Default)]
-pub struct Indices(Vec<Box<str>>);
+pub struct Progress {
+    /// The places of artifacts, which an agent of a later generation names: the order in which a stream first tells of them, as
+    /// it is that of its task.
+    artifacts: Vec<Box<str>>,
+    /// The final event, if the stream ends here. A task shows how it stands, which may be with a question whose answer is under way.
+    end: Option<Vec<u8>>,
+}
 
-impl Indices {
+impl Progress {
     /// Most artifacts of one stream that are told apart. Agents make a few.
     pub const MOST: usize = 1024;
 
-    pub(super) fn of(&mut self, artifact: &str) -> Result<usize, Error> {
-        if let Some(at) = self.0.iter().position(|known| **known == *artifact) {
+    /// The `result` of the event that ends the stream, where no event has said yet that it is the final one.
+    pub fn end(&mut self) -> Option<Vec<u8>> {
+        self.end.take()
+    }
+
+    pub(super) fn index(&mut self, artifact: &str) -> Result<usize, Error> {
+        if let Some(at) = self.artifacts.iter().position(|known| **known == *artifact) {
             return Ok(at);
         }
-        if self.0.len() == Self::MOST {
+        if self.artifacts.len() == Self::MOST {
             return Err(Error::Malformed);
         }
-        self.0.push(Box::from(artifact));
-        Ok(self.0.len() - 1)
+        self.artifacts.push(Box::from(artifact));
+        Ok(self.artifacts.len() - 1)
     }
 }
 
@@ -173,11 +183,14 @@ pub(super) fn answered(message: model::Message<'_>) -> model::Task<'_> {
 
 impl<'a> Event<'a> {
     /// A task is what it has made and how it stands.
-    pub(super) fn of(event: model::Event<'a>, told: Told<'a>, indices: &mut Indices) -> Result<Vec<Self>, Error> {
+    pub(super) fn of(event: model::Event<'a>, told: Told<'a>, progress: &mut Progress) -> Result<Vec<Self>, Error> {
         let task = match event {
-            model::Event::StatusUpdate(update) => return Ok(vec![Self::status(update.status, update.metadata, told)?]),
+            model::Event::StatusUpdate(update) => {
+                let last = ends_a_stream(update.status.state);
+                return Ok(vec![Self::status(update.status, update.metadata, told, last)?]);
+            }
             model::Event::ArtifactUpdate(update) => {
-                let index = indices.of(update.artifact.artifact_id.as_str())?;
+                let index = progress.index(update.artifact.artifact_id.as_str())?;
                 let artifact = Artifact {
                     append: Some(update.append),
                     last_chunk: Some(update.last_chunk),
@@ -185,23 +198,35 @@ impl<'a> Event<'a> {
                 };
                 return Ok(vec![Self::artifact(artifact, update.metadata, told)]);
             }
-            model::Event::Message(message) => answered(message),
+            model::Event::Message(message) => {
+                let task = answered(message);
+                return Ok(vec![Self::status(task.status, task.metadata, told, true)?]);
+            }
             model::Event::Task(task) => task,
         };
         let mut events = Vec::with_capacity(task.artifacts.len() + 1);
         for artifact in task.artifacts {
-            let index = indices.of(artifact.artifact_id.as_str())?;
+            let index = progress.index(artifact.artifact_id.as_str())?;
             events.push(Self::artifact(Artifact::of(artifact, index)?, None, told));
         }
-        events.push(Self::status(task.status, task.metadata, told)?);
+        if ends_a_stream(task.status.state) {
+            let last = Self::status(task.status.clone(), task.metadata.clone(), told, true)?;
+            progress.end = Some(serde_json::to_vec(&last)?);
+        }
+        events.push(Self::status(task.status, task.metadata, told, false)?);
         Ok(events)
     }
 
-    fn status(status: model::TaskStatus<'a>, metadata: Option<Json<'a>>, told: Told<'a>) -> Result<Self, Error> {
+    fn status(
+        status: model::TaskStatus<'a>,
+        metadata: Option<Json<'a>>,
+        told: Told<'a>,
+        last: bool,
+    ) -> Result<Self, Error> {
         Ok(Self::Status(StatusUpdate {
             id: Text::from(told.task),
             session_id: Text::default(),
-            r#final: ends_a_stream(status.state),
+            r#final: last,
             status: status.try_into()?,
             metadata,
         }))

@@ -677,3 +677,43 @@ async fn a_broken_stream_stays_broken_and_its_name_stays_known() {
     );
     assert_eq!(agent.received().pop().expect("a call").json()["params"]["id"], "theirs");
 }
+
+/// An agent that is told the answer to its question begins with the task as that found it.
+#[tokio::test]
+async fn only_the_end_of_a_stream_is_final() {
+    let asked = |last: bool| ("input-required", last);
+    for (updates, clean, expected) in [
+        (
+            vec!["working", "completed"],
+            true,
+            vec![asked(false), ("working", false), ("completed", true)],
+        ),
+        (vec![], true, vec![asked(false), asked(true)]),
+        (vec![], false, vec![asked(false)]),
+    ] {
+        let agent = Agent::start(move |request| {
+            let (events, chunks) = mpsc::channel(4);
+            let task = json!({"task": Speaks::V1_0.task("theirs", "c", "input_required")});
+            let updates = updates.iter().map(|state| Speaks::V1_0.update("theirs", "c", state));
+            for result in std::iter::once(task).chain(updates) {
+                events
+                    .try_send(Some(event(&request.id(), &result.to_string())))
+                    .unwrap();
+            }
+            if !clean {
+                events.try_send(None).unwrap();
+            }
+            Reply::Stream(chunks)
+        })
+        .await;
+        let gateway = start(&agent, STRICT).await;
+        let fields = [("X-API-Key", ANN), ("content-type", "application/json")];
+        let answer = open(gateway.address, "POST", "/agent", &fields, &stream_to("mine")).await;
+        let (text, ended) = read(answer).await;
+        let told = events(&text);
+        let told: Vec<_> = (told.iter().map(|event| &event["result"]))
+            .map(|event| (event["status"]["state"].as_str().unwrap_or(""), event["final"] == true))
+            .collect();
+        assert_eq!((told, ended), (expected, clean), "{text}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::a2a::Generation::V0_1;
-use crate::a2a::v0_1::{Asked, Indices};
+use crate::a2a::v0_1::{Asked, Progress};
 
 fn pair_of(caller: Dialect) -> Pair {
     Pair {
@@ -37,8 +37,8 @@ fn events(caller: Generation, result: &Value, opens: bool) -> Vec<Value> {
     let mut answer = read(Operation::Stream, &body);
     pair.complete(&mut answer).unwrap();
     let told = Told::event(body.as_bytes(), false);
-    let indices = &mut Indices::default();
-    let event = pair.event(Operation::Stream, &id(), told, &answer.revealed, opens, indices);
+    let progress = &mut Progress::default();
+    let event = pair.event(Operation::Stream, &id(), told, &answer.revealed, opens, progress);
     let text = String::from_utf8(event.unwrap().bytes.to_vec()).unwrap();
     let data = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
     data.map(|data| serde_json::from_str::<Value>(data).unwrap()["result"].clone())

@@ -596,7 +596,7 @@ fn a_stream_of_1_0_opens_with_its_task() {
             Told::event(data.as_bytes(), false),
             &judged,
             opens,
-            &mut v0_1::Indices::default(),
+            &mut v0_1::Progress::default(),
         );
         let out = out.unwrap();
         let text = std::str::from_utf8(&out.bytes).unwrap();
@@ -662,7 +662,7 @@ fn an_answer_about_other_ids_than_were_judged_is_none() {
                 told,
                 judged,
                 false,
-                &mut v0_1::Indices::default()
+                &mut v0_1::Progress::default()
             )
             .is_ok(),
             expected,

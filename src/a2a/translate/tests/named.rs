@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::a2a::Generation::V0_1;
-use crate::a2a::v0_1::{Indices, Named};
+use crate::a2a::v0_1::{Named, Progress};
 
 fn pair_of(agent: Generation) -> Pair {
     Pair {
@@ -117,12 +117,12 @@ fn codes_that_0_1_has_otherwise_are_internal_errors() {
 
 #[test]
 fn one_event_of_an_agent_may_be_several() {
-    let mut indices = Indices::default();
+    let mut progress = Progress::default();
     let mut check = |result: &Value, expected: &[Value]| {
         let body = told(result);
         let read = jsonrpc::read_answer(body.as_bytes(), V1_0, Operation::Stream, Limits::default()).unwrap();
         let told = Told::event(body.as_bytes(), false);
-        let event = pair_of(V1_0).event(Operation::Stream, &id(), told, &read.revealed, true, &mut indices);
+        let event = pair_of(V1_0).event(Operation::Stream, &id(), told, &read.revealed, true, &mut progress);
         let text = String::from_utf8(event.unwrap().bytes.to_vec()).unwrap();
         let data = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
         let got: Vec<Value> = data.map(|data| serde_json::from_str(data).unwrap()).collect();
@@ -151,11 +151,44 @@ fn one_event_of_an_agent_may_be_several() {
             status("working", false),
         ],
     );
+    let asks = json!({"task": {"id": "theirs", "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}});
+    check(&asks, &[status("input-required", false)]);
     let artifact = json!({"artifact": {"artifactId": "b", "parts": []}, "append": false, "lastChunk": true});
     let made = json!({"id": "mine", "artifact": {"parts": [], "index": 1, "append": false, "lastChunk": true}});
     check(&update("artifactUpdate", artifact), &[made]);
     let done = json!({"status": {"state": "TASK_STATE_COMPLETED"}});
     check(&update("statusUpdate", done), &[status("completed", true)]);
+    assert_eq!(
+        end_of_0_1(&id(), &mut progress),
+        None,
+        "what was asked has been answered"
+    );
+}
+
+#[test]
+fn a_stream_that_ends_with_a_task_ends_with_a_final_event() {
+    let told_then = |then: &Value| {
+        let mut progress = Progress::default();
+        let asks = json!({"id": "theirs", "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}});
+        for body in [told(&json!({ "task": asks })), then.to_string()] {
+            let read = jsonrpc::read_answer(body.as_bytes(), V1_0, Operation::Stream, Limits::default()).unwrap();
+            let told = Told::event(body.as_bytes(), read.error.is_some());
+            let event = pair_of(V1_0).event(Operation::Stream, &id(), told, &read.revealed, true, &mut progress);
+            assert!(event.is_ok());
+        }
+        end_of_0_1(&id(), &mut progress)
+    };
+    let again = told(&json!({"task": {"id": "theirs", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}}));
+    let expected = concat!(
+        r#"data: {"jsonrpc":"2.0","id":7,"result":{"id":"mine","status":{"state":"completed"},"final":true}}"#,
+        "\n\n"
+    );
+    assert_eq!(
+        told_then(&serde_json::from_str(&again).unwrap()).as_deref(),
+        Some(expected.as_bytes())
+    );
+    let error = json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32603, "message": "m"}});
+    assert_eq!(told_then(&error), None, "an error is the end");
 }
 
 #[test]

@@ -40,11 +40,11 @@ fn answer(operation: Operation, result: &Value, told: Told<'_>) -> Result<Value,
     Ok(serde_json::from_slice(&out).unwrap())
 }
 
-fn events(indices: &mut Indices, event: &Value) -> Result<Vec<Value>, Error> {
+fn events(progress: &mut Progress, event: &Value) -> Result<Vec<Value>, Error> {
     let text = event.to_string();
     let mut events = Vec::new();
     let event = serde_json::from_str(&text).unwrap();
-    write_events(event, TOLD, indices, |event| {
+    write_events(event, TOLD, progress, |event| {
         events.push(serde_json::from_slice(event).unwrap());
     })?;
     Ok(events)
@@ -209,19 +209,19 @@ fn states_that_0_1_lacks_are_those_next_to_them() {
     ] {
         let update = json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": state}}});
         let expected = json!({"id": "callers-task", "status": {"state": told}, "final": last});
-        assert_eq!(events(&mut Indices::default(), &update), Ok(vec![expected]), "{state}");
+        assert_eq!(events(&mut Progress::default(), &update), Ok(vec![expected]), "{state}");
     }
 }
 
 #[test]
 fn artifacts_are_told_by_their_place() {
-    let mut indices = Indices::default();
+    let mut progress = Progress::default();
     let mut check = |artifact: &str, append: bool, index: usize| {
         let update = json!({"artifactUpdate": {"taskId": "t", "contextId": "c", "append": append, "lastChunk": !append,
             "artifact": {"artifactId": artifact, "parts": [{"text": "x"}], "extensions": ["e"]}}});
         let expected = json!({"id": "callers-task", "artifact": {"parts": [{"type": "text", "text": "x"}],
             "index": index, "append": append, "lastChunk": !append}});
-        assert_eq!(events(&mut indices, &update), Ok(vec![expected]), "{artifact}");
+        assert_eq!(events(&mut progress, &update), Ok(vec![expected]), "{artifact}");
     };
     check("b", false, 0);
     check("a", false, 1);
@@ -231,12 +231,12 @@ fn artifacts_are_told_by_their_place() {
 
 #[test]
 fn so_many_artifacts_are_told_apart_and_no_more() {
-    let mut indices = Indices::default();
-    for index in 0..Indices::MOST {
-        assert_eq!(indices.of(&index.to_string()), Ok(index));
+    let mut progress = Progress::default();
+    for index in 0..Progress::MOST {
+        assert_eq!(progress.index(&index.to_string()), Ok(index));
     }
-    assert_eq!(indices.of("0"), Ok(0), "a known one");
-    assert_eq!(indices.of("one more"), Err(Error::Malformed));
+    assert_eq!(progress.index("0"), Ok(0), "a known one");
+    assert_eq!(progress.index("one more"), Err(Error::Malformed));
 }
 
 #[test]
@@ -246,8 +246,22 @@ fn a_task_on_a_stream_is_what_it_has_made_and_how_it_stands() {
         "history": [{"messageId": "m", "role": "ROLE_USER", "parts": []}], "metadata": {"k": 1}}});
     let artifact = |index: usize| json!({"id": "callers-task", "artifact": {"parts": [], "index": index}});
     let status = json!({"id": "callers-task", "status": {"state": "working"}, "final": false, "metadata": {"k": 1}});
-    let told = events(&mut Indices::default(), &task);
+    let told = events(&mut Progress::default(), &task);
     assert_eq!(told, Ok(vec![artifact(0), artifact(1), status]));
+}
+
+#[test]
+fn a_task_is_the_end_of_a_stream_where_nothing_follows() {
+    let mut progress = Progress::default();
+    let asks = json!({"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}});
+    let status = |last: bool| json!({"id": "callers-task", "status": {"state": "input-required"}, "final": last});
+    assert_eq!(events(&mut progress, &asks), Ok(vec![status(false)]));
+    let end = progress.end().map(|end| serde_json::from_slice::<Value>(&end).unwrap());
+    assert_eq!(end, Some(status(true)));
+    assert_eq!(progress.end(), None, "one end");
+    let works = json!({"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}});
+    assert!(events(&mut progress, &works).is_ok());
+    assert_eq!(progress.end(), None, "no end of a task");
 }
 
 #[test]
@@ -258,7 +272,7 @@ fn a_message_alone_is_a_task_that_is_done() {
     let task = json!({"id": "callers-task", "sessionId": "c", "status": status});
     assert_eq!(answer(Operation::Send, &message, TOLD), Ok(task));
     let event = json!({"id": "callers-task", "status": status, "final": true});
-    assert_eq!(events(&mut Indices::default(), &message), Ok(vec![event]));
+    assert_eq!(events(&mut Progress::default(), &message), Ok(vec![event]));
 }
 
 #[test]
