@@ -29,6 +29,7 @@ from suite import (
     CLIENTS,
     GRPC,
     REST,
+    SCRIPTED,
     Agent,
     Client,
     Credentials,
@@ -63,7 +64,7 @@ class Pair:
         """What a client must see through the gateway, which offers it every generation, so that it takes the one it likes
         best: what it sees directly, over JSON-RPC, where the agent speaks that one, else at the agent most like it that does."""
         kind, wanted = AGENTS[self.agent], self.client.generations[0]
-        agents = [kind, *(AGENTS[name] for name in kind.like)]
+        agents = [kind, *(AGENTS[name] for name in kind.like), SCRIPTED]
         return Pair(self.client.over_json_rpc(), next(one.name for one in agents if not one.binding and wanted in one.generations))
 
 
@@ -75,6 +76,8 @@ def pairs(only: str | None, gateway: bool) -> tuple[list[Pair], list[tuple[str, 
             pair = Pair(client, agent.name)
             if only and only not in pair.name:
                 left_out.append((pair.name, f'not asked for (--pair {only})'))
+            elif agent is SCRIPTED and gateway:
+                left_out.append((pair.name, 'the gateway does not speak to agents of 0.1'))
             elif (spoken := client.binding or agent.binding) and not gateway:
                 left_out.append((pair.name, f'directly all speak JSON-RPC, not {SPOKEN[spoken]}'))
             elif client.binding and agent.name == 'py02' and client.over_json_rpc().name not in AT_PY02:
@@ -206,7 +209,9 @@ def run_matrix(args: argparse.Namespace, folder: Path, stack: contextlib.ExitSta
         return *table('client > agent, directly', direct, left_out), record
     credentials = Credentials.make(folder)
     hosted = tuple(dict.fromkeys(pair.agent for pair in wanted if pair.client.binding == GRPC))
-    gateway = Gateway(args.gateway.resolve(), credentials, {name: [agent] for name, agent in agents.items()}, hosted=hosted)
+    served = tuple(dict.fromkeys(pair.agent for pair in wanted if '0.1' in pair.client.generations))
+    behind = {name: [agent] for name, agent in agents.items()}
+    gateway = Gateway(args.gateway.resolve(), credentials, behind, hosted=hosted, v0_1=served)
     gateway.start()
     stack.callback(gateway.stop)
     extra = ['--ca', str(credentials.ca), '--bearer', credentials.token, '--expect-auth']
@@ -214,12 +219,18 @@ def run_matrix(args: argparse.Namespace, folder: Path, stack: contextlib.ExitSta
     hooks = webhooks.Webhooks()
     stack.callback(hooks.stop)
 
+    def base_of(pair: Pair) -> str:
+        if '0.1' in pair.client.generations:
+            return gateway.v0_1_base(pair.agent)
+        return gateway.host_base(pair.agent) if pair.client.binding == GRPC else gateway.base(pair.agent)
+
     def run(pair: Pair) -> dict[str, dict]:
-        base = gateway.host_base(pair.agent) if pair.client.binding == GRPC else gateway.base(pair.agent)
+        base = base_of(pair)
         results = run_client(pair.client, base, [*extra, '--webhook', hooks.place(pair.name)], args.scenario)
         told = results.get('webhook')
+        spoken = pair.client.generations[0]
         # 0.2 has the webhooks of 0.3.
-        generation = '1.0' if pair.client.generations[0] == '1.0' else '0.3'
+        generation = '0.3' if spoken == '0.2' else spoken
         if told and told['ok'] and (wrong := hooks.judge(pair.name, generation, told['observed'])):
             told |= {'ok': False, 'detail': wrong}
         return results

@@ -25,7 +25,7 @@ PYTHON_1 = HERE / '.venv-1.x/bin/python'
 LOOPBACK = '127.0.0.1'
 # The paths of gRPC are whole, so behind a gateway that serves several agents each needs a host of its own. All of 127/8 is the
 # loopback on Linux.
-HOSTS = tuple(f'127.0.0.{number}' for number in range(11, 24))
+HOSTS = tuple(f'127.0.0.{number}' for number in range(11, 25))
 ISSUER = 'https://issuer.example'
 AUDIENCE = 'a2a'
 
@@ -43,7 +43,8 @@ class Failed(Exception):
 class AgentKind:
     """An agent program; `generations` is what it answers, `like` the agents that show what a caller of another one should see.
     0.2 and 0.3 have the same calls; answering 0.2 means that the card stands at the path of 0.2 too. One that has a `binding`
-    answers that alone, and what its callers should see is shown by the same program over JSON-RPC."""
+    answers that alone, and what its callers should see is shown by the same program over JSON-RPC. Callers of 0.1 should see
+    the same everywhere, which the scripted agent shows."""
 
     name: str
     command: tuple[str, ...]
@@ -68,9 +69,10 @@ _JSON_RPC_AGENTS = (
     AgentKind('py1-compat', (str(PYTHON_1), 'agents/agent_py1.py', '--compat'), ('1.0', '0.3', '0.2')),
     AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3', '0.2')),
 )
+SCRIPTED = AgentKind('v01', (str(PYTHON_03), 'agents/agent_v01.py'), ('0.1',), like=('py03', 'py1'))
 _REST_AGENTS = tuple(one.over(REST) for one in _JSON_RPC_AGENTS if one.name in ('py03', 'py1', 'js1'))
 _GRPC_AGENTS = tuple(one.over(GRPC) for one in _JSON_RPC_AGENTS if one.name in ('py03', 'py1', 'js1'))
-AGENTS = {one.name: one for one in _JSON_RPC_AGENTS + _REST_AGENTS + _GRPC_AGENTS}
+AGENTS = {one.name: one for one in (*_JSON_RPC_AGENTS, *_REST_AGENTS, *_GRPC_AGENTS, SCRIPTED)}
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Client:
 
     def over_json_rpc(self) -> 'Client':
         name, _, _ = self.name.partition('+')
-        return next(one for one in JSON_RPC_CLIENTS if one.name == name)
+        return next(one for one in (*JSON_RPC_CLIENTS, SCRIPTED_CLIENT) if one.name == name)
 
     def over(self, binding: str) -> 'Client':
         return Client(f'{self.name}+{binding}', (*self.command, f'--{binding}'), self.generations, binding)
@@ -101,9 +103,14 @@ JSON_RPC_CLIENTS = (
     Client('js1-compat', ('node', 'clients/client_js1.mjs', '--compat'), ('1.0', '0.3')),
     Client('js1@0.3', ('node', 'clients/client_js1.mjs', '--compat', '--only', '0.3'), ('0.3',)),
 )
+SCRIPTED_CLIENT = Client('v01', (str(PYTHON_03), 'clients/client_v01.py'), ('0.1',))
 # Not py02, as 0.2 has neither HTTP+JSON nor gRPC that its SDK could use, nor js1-compat, which would do the same as js1.
 BEYOND_JSON_RPC = tuple(one for one in JSON_RPC_CLIENTS if one.name not in ('py02', 'js1-compat'))
-CLIENTS = JSON_RPC_CLIENTS + tuple(one.over(binding) for binding in (REST, GRPC) for one in BEYOND_JSON_RPC)
+CLIENTS = (
+    *JSON_RPC_CLIENTS,
+    *(one.over(binding) for binding in (REST, GRPC) for one in BEYOND_JSON_RPC),
+    SCRIPTED_CLIENT,
+)
 
 
 class Process:
@@ -246,7 +253,8 @@ class Credentials:
 @dataclass
 class Gateway:
     """The binary under test, in front of agents; `agents` maps the name of an entry to its replicas, `limits` to its rate
-    limits. Those that are `hosted` have a second entry, with a host. `name` tells the files of gateways in one folder apart."""
+    limits. Those that are `hosted` have a second entry, with a host, and those that serve callers of 0.1 (`v0_1`) one with a path of
+    its own, as it has a card of its own. `name` tells the files of gateways in one folder apart."""
 
     binary: Path
     credentials: Credentials
@@ -259,11 +267,15 @@ class Gateway:
     more: tuple[str, ...] = ()
     limits: dict[str, str] = field(default_factory=dict)
     hosted: tuple[str, ...] = ()
+    v0_1: tuple[str, ...] = ()
     # Where agents reach it without TLS, so that they need not trust the CA of the run.
     plain_port: int = field(default_factory=free_port)
 
     def base(self, name: str) -> str:
         return f'https://{LOOPBACK}:{self.port}/agents/{name}'
+
+    def v0_1_base(self, name: str) -> str:
+        return f'https://{LOOPBACK}:{self.port}/v0.1/{name}'
 
     def host_base(self, name: str) -> str:
         return f'https://{self.hosts()[name]}:{self.port}'
@@ -304,6 +316,8 @@ class Gateway:
             lines += self.entry(name, f'path: /agents/{name}', replicas, self.limits.get(name))
         for name, host in self.hosts().items():
             lines += self.entry(f'{name}-host', f'host: {host}', self.agents[name])
+        for name in self.v0_1:
+            lines += [*self.entry(f'{name}-v01', f'path: /v0.1/{name}', self.agents[name]), '    v0_1: true']
         return '\n'.join(lines) + '\n'
 
     def entry(self, name: str, route: str, replicas: list[Agent], limits: str | None = None) -> list[str]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from suite import LOOPBACK
 
 SECONDS = 15
-# What 1.0 tells a webhook is one of these; 0.3 tells a task as it is.
+# What 1.0 tells a webhook is one of these; 0.3 and 0.1 tell a task as it is, and 0.1 does not say that it is one.
 EVENTS = ('task', 'message', 'statusUpdate', 'artifactUpdate')
 
 
@@ -27,10 +27,12 @@ class Notification:
     def generation(self) -> str:
         if self.body.get('kind') == 'task':
             return '0.3'
+        if 'kind' not in self.body and {'id', 'status'} <= set(self.body):
+            return '0.1'
         return '1.0' if len(self.body) == 1 and set(self.body) < set(EVENTS) else 'none'
 
     def _told(self) -> dict:
-        return self.body if self.generation() == '0.3' else next(iter(self.body.values()), {})
+        return self.body if self.generation() in ('0.1', '0.3') else next(iter(self.body.values()), {})
 
     def task(self) -> str | None:
         told = self._told()
