@@ -69,7 +69,7 @@ _JSON_RPC_AGENTS = (
     AgentKind('py1-compat', (str(PYTHON_1), 'agents/agent_py1.py', '--compat'), ('1.0', '0.3', '0.2')),
     AgentKind('js1-compat', ('node', 'agents/agent_js1.mjs', '--compat'), ('1.0', '0.3', '0.2')),
 )
-SCRIPTED = AgentKind('v01', (str(PYTHON_03), 'agents/agent_v01.py'), ('0.1',), like=('py03', 'py1'))
+SCRIPTED = AgentKind('v01', (str(PYTHON_03), 'agents/agent_v01.py'), ('0.1',), like=('py1-compat',))
 _REST_AGENTS = tuple(one.over(REST) for one in _JSON_RPC_AGENTS if one.name in ('py03', 'py1', 'js1'))
 _GRPC_AGENTS = tuple(one.over(GRPC) for one in _JSON_RPC_AGENTS if one.name in ('py03', 'py1', 'js1'))
 AGENTS = {one.name: one for one in (*_JSON_RPC_AGENTS, *_REST_AGENTS, *_GRPC_AGENTS, SCRIPTED)}
@@ -326,7 +326,11 @@ class Gateway:
             lines.append(f'    limits: {limits}')
         if replicas[0].grpc:
             lines.append(f'    card: {{ url: "{replicas[0].card}" }}')
-        lines += ['    upstream:', '      endpoints:']
+        lines += ['    upstream:']
+        if replicas[0].kind == SCRIPTED:
+            # A card of 0.1 that asks for no credential looks like one of 0.2.
+            lines.append('      protocol: { generation: "0.1" }')
+        lines.append('      endpoints:')
         return lines + [f'        - {{ url: "{agent.grpc or agent.url}" }}' for agent in replicas]
 
     def start(self) -> None:

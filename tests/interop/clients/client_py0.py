@@ -200,7 +200,7 @@ async def _echo(session: Session, text: str):
     equal(len(task.artifacts), 1, 'artifacts')
     said, _, replica = texts(task)[0].rpartition('@')
     equal(said, text, 'artifact')
-    return {'state': state(task), 'replica': replica, 'history': [get_message_text(m)[:40] for m in task.history]}
+    return {'state': state(task), 'replica': replica, 'history': [get_message_text(m)[:40] for m in task.history or []]}
 
 
 async def send_(session: Session):
@@ -263,7 +263,7 @@ async def get(session: Session):
     equal(task.id, made.id, 'id')
     equal(task.context_id, made.context_id, 'context')
     check(texts(task)[0].startswith('hello@'), texts(task)[0])
-    return {'state': state(task), 'artifacts': texts(task), 'history': [get_message_text(m) for m in task.history]}
+    return {'state': state(task), 'artifacts': texts(task), 'history': [get_message_text(m) for m in task.history or []]}
 
 
 async def get_unknown(session: Session):

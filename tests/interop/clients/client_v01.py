@@ -252,8 +252,10 @@ async def names(session: Session):
     """Any text is a name."""
     seen = []
     async with connect(session) as caller:
-        for name in ('mine', 'Grüße/你好?a=b#c', '../mine:cancel', ' ', 'x' * 200):
-            made = await send(caller, f'echo {name}', task=name)
+        for form in ('mine', 'Grüße/你好?a=b#c', '../mine:cancel', ' ', 'x' * 200):
+            # What the agent still knows from another run is another task.
+            name = f'{form}{uuid.uuid4()}'
+            made = await send(caller, f'echo {form}', task=name)
             got = await get(caller, name)
             equal((got['id'], texts(got)), (name, texts(made)), 'got')
             seen.append(texts(got))
