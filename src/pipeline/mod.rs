@@ -3,6 +3,7 @@
 //! Read `Pipeline::call` first. Each stage takes the value that the one before it made and gives its own, so that a check
 //! cannot be skipped. Whatever fails becomes a `Reject`, and `respond::reject` alone knows what that looks like.
 
+mod agent;
 mod current;
 mod deliver;
 mod envelope;
@@ -17,7 +18,6 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use futures_util::future::Either;
 use http::{HeaderValue, Method, Request, Response, header, request};
@@ -26,31 +26,30 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::a2a::{Addressed, Call, Dialect, Generation, Operation, RpcId, grpc, http_json, json};
-use crate::affinity::{Affinity, Beginnings, Inquiry, Knowledge, Reservations};
-use crate::authenticate::{self, Principal, Requirement, Verifiers};
+use crate::affinity::{Affinity, Inquiry, Knowledge};
+use crate::authenticate::{self, Principal, Verifiers};
 use crate::authorize::{self, Ownership, Permit};
-use crate::balance::Endpoints;
-use crate::card::{CardState, CardStore};
 use crate::drain::Drain;
 use crate::envelope::Desk as EnvelopeDesk;
 use crate::gather::Fleet;
 use crate::gather::list::Asked;
-use crate::gather::probe::{Asker, Found, Probes};
+use crate::gather::probe::{Asker, Found};
 use crate::gather::token::Tokens;
-use crate::http::{fetch, forwarded, hygiene};
+use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
-use crate::observe::{AgentMetrics, Outcome, Reason, Record};
+use crate::observe::{Outcome, Reason, Record};
 use crate::owners::Named;
-use crate::push::{self, Desk, Relay};
-use crate::ratelimit::{RateLimiter, Slot, Stage};
+use crate::push::{self, Desk};
+use crate::ratelimit::{Slot, Stage};
 use crate::respond::answered::Answered;
 use crate::respond::body::Held;
 use crate::respond::reject::Form;
 use crate::respond::{Body, Reject};
 use crate::route::{self, Place, RouteMatch, Routes};
-use crate::upstream::{self, Outgoing, Upstream};
+use crate::upstream::{self, Outgoing};
 use crate::{a2a, card, parse};
 
+pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
 use self::reading::Reading;
 use self::send::Way;
@@ -78,47 +77,6 @@ pub struct Pipeline {
     pub body_whole: std::time::Duration,
 }
 
-/// One agent at work.
-pub struct Agent {
-    pub metrics: Arc<AgentMetrics>,
-    pub limiter: RateLimiter,
-    pub endpoints: Arc<Endpoints>,
-    pub reservations: Arc<Reservations>,
-    pub beginnings: Arc<Beginnings>,
-    /// By which methods callers of 0.1 are served, if they are; an agent of 0.1 serves them anyway.
-    pub v0_1: Option<a2a::v0_1::Methods>,
-    pub upstream: Arc<Upstream>,
-    pub card: Arc<CardStore>,
-    /// How its cards are fetched from its own servers.
-    pub card_options: fetch::Options,
-    /// What callers must show and what is served: from the configuration, else from the agent's card.
-    pub enforced: ArcSwapOption<Enforced>,
-    pub probes: Arc<Probes>,
-    /// Endpoints that do not answer are left out of lists.
-    pub list_partial: bool,
-    /// Where webhooks of callers of another generation are relayed.
-    pub relay: Option<Arc<Relay>>,
-    /// The envelope protocol and no A2A: it has no card.
-    pub speaks_envelope: bool,
-    pub forward_credentials: bool,
-    pub body_bytes: usize,
-    pub event_bytes: usize,
-    pub stream_idle: Option<std::time::Duration>,
-}
-
-pub struct Enforced {
-    pub requirement: Requirement,
-    /// The generations that callers may use; empty while unknown.
-    pub served: Vec<Generation>,
-    /// The bindings that callers may use.
-    pub bindings: Vec<a2a::Binding>,
-    /// What the agent is called in; empty while unknown.
-    pub spoken: Vec<Spoken>,
-    /// The agent has its extended card for a GET only.
-    pub extended_is_fetched: bool,
-    pub ownership: Ownership,
-}
-
 /// What a request is for.
 enum Entry {
     Card(route::AgentIndex),
@@ -134,44 +92,6 @@ struct Delegated {
     principal: Arc<Principal>,
     /// Its session is kept there.
     endpoint: Option<Arc<str>>,
-}
-
-/// A dialect that an agent speaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spoken {
-    pub generation: Generation,
-    pub binding: a2a::Binding,
-    /// What the agent wants to be told with every request.
-    pub tenant: Option<Arc<str>>,
-}
-
-impl Agent {
-    /// What is enforced at this moment; an agent out of service, or of which nothing is known, has nothing to enforce.
-    fn in_service(&self) -> Result<Arc<Enforced>, Reject> {
-        let refused = matches!(*self.card.state(), CardState::OutOfService { .. });
-        self.enforced
-            .load_full()
-            .filter(|_| !refused)
-            .ok_or_else(|| Reject::new(Reason::AgentNotReady))
-    }
-
-    /// One endpoint does not know of the others' tasks.
-    fn is_replicated(&self) -> bool {
-        self.endpoints.all().len() > 1
-    }
-
-    /// The card, if it has one, is known and the agent may be called.
-    pub fn is_ready(&self) -> bool {
-        (self.speaks_envelope || self.card.current().is_some()) && self.enforced.load().is_some()
-    }
-}
-
-impl Enforced {
-    /// Who somebody that has shown its credentials already is to this agent.
-    fn readmit(&self, principal: &Principal) -> Result<Arc<Principal>, Reject> {
-        let admitted = self.requirement.readmit(principal);
-        admitted.ok_or_else(|| Reject::new(Reason::Forbidden))
-    }
 }
 
 impl Pipeline {
