@@ -76,8 +76,6 @@ def pairs(only: str | None, gateway: bool) -> tuple[list[Pair], list[tuple[str, 
             pair = Pair(client, agent.name)
             if only and only not in pair.name:
                 left_out.append((pair.name, f'not asked for (--pair {only})'))
-            elif agent is SCRIPTED and '0.1' in client.generations and gateway:
-                left_out.append((pair.name, 'what both speak the gateway does not pass on'))
             elif (spoken := client.binding or agent.binding) and not gateway:
                 left_out.append((pair.name, f'directly all speak JSON-RPC, not {SPOKEN[spoken]}'))
             elif client.binding and agent.name == 'py02' and client.over_json_rpc().name not in AT_PY02:
