@@ -10,7 +10,7 @@ use tokio_util::io::poll_read_buf;
 use super::chunks::Chunks;
 use super::encode::Outbound;
 use super::head::Framing;
-use super::{Connection, Error};
+use super::{Connection, Error, READ};
 
 /// How much is taken at once on the word of an announced length; past it, memory grows with the bytes that really come.
 const AHEAD: usize = 256 * 1024;
@@ -166,6 +166,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Body<T> {
                 Poll::Pending if self.gathered.len() > before => return Poll::Ready(Some(Ok(Bytes::new()))),
                 Poll::Pending => return Poll::Pending,
             }
+        }
+        if piece == left {
+            self.connection.expected = left + READ;
         }
         let mut gathered = std::mem::take(&mut self.gathered);
         self.connection.input = gathered.split_off(piece).freeze();

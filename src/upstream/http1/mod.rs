@@ -24,6 +24,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Bytes, BytesMut};
 use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::poll_read_buf;
 
 pub use body::Body;
 use encode::Outbound;
@@ -64,6 +65,11 @@ pub struct Connection<T> {
     io: T,
     /// Read and not taken yet.
     input: Bytes,
+    /// How large the last answer was, with its head, if it took more than one read of the usual size: the next is likely to
+    /// be so too, and comes with one read then.
+    expected: usize,
+    /// Nothing had come yet when it was looked for.
+    waited: bool,
     header_bytes: usize,
 }
 
@@ -73,6 +79,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         Self {
             io,
             input: Bytes::new(),
+            expected: 0,
+            waited: false,
             header_bytes,
         }
     }
@@ -109,9 +117,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
     /// Reads more behind what was read before; 0 is the end.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.expected > 0 && self.waited && self.input.is_empty() {
+            return self.poll_fill_at_once(cx);
+        }
         let mut space = [const { MaybeUninit::uninit() }; READ];
         let mut read = ReadBuf::uninit(&mut space);
-        ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;
+        let polled = Pin::new(&mut self.io).poll_read(cx, &mut read);
+        self.waited = polled.is_pending();
+        ready!(polled)?;
         let came = read.filled();
         if self.input.is_empty() {
             self.input = Bytes::copy_from_slice(came);
@@ -121,5 +134,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             self.input = joined.freeze();
         }
         Poll::Ready(Ok(came.len()))
+    }
+
+    /// Nothing is held while nothing comes: this is for a connection that was woken.
+    fn poll_fill_at_once(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut space = BytesMut::with_capacity(self.expected);
+        let count = ready!(poll_read_buf(Pin::new(&mut self.io), cx, &mut space))?;
+        self.waited = false;
+        self.input = if count < self.expected / 2 {
+            self.expected = 0;
+            Bytes::copy_from_slice(&space)
+        } else {
+            space.freeze()
+        };
+        Poll::Ready(Ok(count))
     }
 }

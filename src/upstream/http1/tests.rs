@@ -587,6 +587,61 @@ async fn large_bodies_come_in_one_piece_up_to_the_bound() {
     check(600 * 1024, &[256 * 1024, 256 * 1024, 88 * 1024]).await;
 }
 
+/// Counts the reads that gave something.
+struct Counting<T>(T, usize);
+
+impl<T: AsyncRead + Unpin> AsyncRead for Counting<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.0).poll_read(cx, buf);
+        self.1 += usize::from(polled.is_ready());
+        polled
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Counting<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_as_large_as_the_last_one_comes_with_one_read() {
+    const LARGE: usize = 64 * 1024;
+    let (ours, mut agent) = tokio::io::duplex(2 * LARGE);
+    let mut connection = Connection::new(Counting(ours, 0), HEADER_BYTES);
+    // A smaller one takes back what the large one made expect.
+    for (size, reads) in [
+        (LARGE, 2),
+        (LARGE, 1),
+        (LARGE - 5_000, 1),
+        (LARGE + 5_000, 1),
+        (100, 1),
+        (LARGE, 2),
+    ] {
+        let (answered, ()) = tokio::join!(connection.send(request(b"{}")), async {
+            let mut taken = [0; 1000];
+            let _size = agent.read(&mut taken).await.unwrap();
+            let body: Vec<u8> = (b'a'..=b'z').cycle().take(size).collect();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {size}\r\n\r\n");
+            agent.write_all(&[head.as_bytes(), &body].concat()).await.unwrap();
+        });
+        let (_, mut body) = answered.ok().unwrap();
+        body.in_one_piece();
+        let data = poll_fn(|cx| body.poll_data(cx)).await.unwrap().unwrap();
+        assert!(data.iter().copied().eq((b'a'..=b'z').cycle().take(size)), "{size}");
+        connection = body.into_connection().unwrap();
+        assert_eq!(std::mem::take(&mut connection.io.1), reads, "{size}");
+    }
+}
+
 #[tokio::test]
 async fn one_connection_serves_one_exchange_after_another() {
     let (ours, mut agent) = tokio::io::duplex(1000);
