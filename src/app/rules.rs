@@ -153,7 +153,7 @@ impl Rules {
             schemes: self.schemes.clone(),
             streaming: true,
             // 0.1 tells webhooks in its own form, and has no extended card.
-            push: !is_of_0_1,
+            push: !is_of_0_1 || agent.relay.is_some(),
             extended: !is_of_0_1,
             upstream: self.upstream.clone(),
             overrides: self.overrides.clone(),

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, request};
+use http::{HeaderMap, HeaderValue, Method, Response, header, request};
 use hyper::body::Incoming;
 
 use super::send::{Way, place};
@@ -24,12 +24,18 @@ use crate::http::{body, hygiene};
 use crate::observe::{Outcome, Reason};
 use crate::owners::Named;
 use crate::parse;
-use crate::push::Ticket;
+use crate::push::{Relay, Ticket};
 use crate::respond::body::Held;
 use crate::respond::learn::{self, Learner};
 use crate::respond::{Body, Reject, answer};
 use crate::route::RouteMatch;
 use crate::upstream::Outgoing;
+
+/// What became of the question whether there is a webhook.
+const CONFIRMED: &str = "confirmed";
+
+/// Longest text that comes back to an agent that asks.
+const MOST_ECHOED: usize = 256;
 
 /// What became of a notification of which there was nothing to tell.
 const UNTOLD: &str = "untold";
@@ -49,14 +55,26 @@ impl Pipeline {
             Ok(agent) => agent,
             Err(reject) => return Err((reject, held)),
         };
-        let delivered = self.relay(agent, route, sealed, client, parts, body, &mut held).await;
+        let delivered = if parts.method == Method::GET {
+            self.confirm(agent, sealed, parts, &mut held)
+                .map(|token| (CONFIRMED, token))
+        } else {
+            let relayed = self.relay(agent, route, sealed, client, parts, body, &mut held).await;
+            relayed.map(|result| (result, Bytes::new()))
+        };
         match delivered {
-            Ok(result) => {
+            Ok((result, told)) => {
                 agent.metrics.pushed(result);
                 held.record.status = 200;
                 let request_id = held.record.id.header();
-                let mut response = Response::new(Body::whole(Bytes::new(), Outcome::Delivered, held));
-                response.headers_mut().insert(hygiene::X_REQUEST_ID, request_id);
+                let echoes = !told.is_empty();
+                let mut response = Response::new(Body::whole(told, Outcome::Delivered, held));
+                let headers = response.headers_mut();
+                headers.insert(hygiene::X_REQUEST_ID, request_id);
+                if echoes {
+                    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+                    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+                }
                 Ok(response)
             }
             Err(reject) => {
@@ -64,6 +82,33 @@ impl Pipeline {
                 Err((reject, held))
             }
         }
+    }
+
+    /// An agent of 0.1 may ask at an address whether its notifications are wanted there, and expects its text back.
+    fn confirm(&self, agent: &Agent, sealed: &str, parts: &request::Parts, held: &mut Held) -> Result<Bytes, Reject> {
+        self.ticket(agent, sealed, held)?;
+        let mut query = parts.uri.query().unwrap_or_default().split('&');
+        let token = query.find_map(|pair| pair.strip_prefix("validationToken="));
+        // Nothing that a reader could take for more than a text.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let token = token.filter(|token| (1..=MOST_ECHOED).contains(&token.len()) && token.bytes().all(is_plain));
+        let token = token.ok_or_else(|| Reject::new(Reason::PushUnreadable))?;
+        held.record.detail = Some(CONFIRMED);
+        Ok(Bytes::copy_from_slice(token.as_bytes()))
+    }
+
+    /// What is sealed in an address, of as many as may come.
+    fn ticket<'a>(&self, agent: &'a Agent, sealed: &str, held: &mut Held) -> Result<(&'a Relay, Ticket), Reject> {
+        let relay = agent.relay.as_ref().ok_or_else(|| Reject::new(Reason::NoRoute))?;
+        let ticket = relay
+            .open(sealed, self.observer.clock.unix_seconds())
+            .inspect_err(|unknown| held.record.detail = Some(unknown.as_str()))
+            .map_err(|_| Reject::new(Reason::PushUnknown))?;
+        held.record.principal = Some(ticket.registrant.clone());
+        if !relay.admit() {
+            return Err(Reject::new(Reason::RateLimited));
+        }
+        Ok((relay, ticket))
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a request is made of, once")]
@@ -77,15 +122,7 @@ impl Pipeline {
         body: Incoming,
         held: &mut Held,
     ) -> Result<&'static str, Reject> {
-        let relay = agent.relay.as_ref().ok_or_else(|| Reject::new(Reason::NoRoute))?;
-        let ticket = relay
-            .open(sealed, self.observer.clock.unix_seconds())
-            .inspect_err(|unknown| held.record.detail = Some(unknown.as_str()))
-            .map_err(|_| Reject::new(Reason::PushUnknown))?;
-        held.record.principal = Some(ticket.registrant.clone());
-        if !relay.admit() {
-            return Err(Reject::new(Reason::RateLimited));
-        }
+        let (relay, ticket) = self.ticket(agent, sealed, held)?;
         let _place = relay.enter().ok_or_else(|| Reject::new(Reason::PushBusy))?;
         let enforced = agent.in_service()?;
         if !parse::is_a2a_json(parts) {
@@ -99,7 +136,8 @@ impl Pipeline {
         let read = body::read_whole(body, bounds).await;
         let bytes = read.map_err(|error| Reject::from(&parse::Error::Body(error)))?;
         held.record.bytes_in = bytes.len() as u64;
-        let Notification { revealed, relayed } = translate::notification(&bytes, ticket.generation, self.json)
+        let by = enforced.pair_of(ticket.generation).agent.generation;
+        let Notification { revealed, relayed } = translate::notification(&bytes, by, ticket.generation, self.json)
             .map_err(|_| Reject::new(Reason::PushUnreadable))?;
         drop(bytes);
         learn::note(&mut held.record, std::slice::from_ref(&revealed));
@@ -152,7 +190,11 @@ impl Pipeline {
         held: &mut Held,
     ) -> Result<(Pair, Learner), Reject> {
         let pair = enforced.pair_of(ticket.generation);
-        let generation = pair.agent.generation;
+        let generation = match pair.agent.generation {
+            // Its record must not say that a caller of 0.1 began the task.
+            Generation::V0_1 => ticket.generation,
+            spoken @ (Generation::V0_3 | Generation::V1_0) => spoken,
+        };
         let notified = authorize::notified(route, &ticket.owner, task.clone(), generation, vouched);
         let named = Named {
             affinity: &self.affinity,

@@ -81,7 +81,7 @@ pub struct Pipeline {
 enum Entry {
     Card(route::AgentIndex),
     Call(RouteMatch, Addressed),
-    /// A notification for the webhook that is sealed in its path.
+    /// A notification for the webhook that is sealed in its path, or the question whether there is one.
     Notification(RouteMatch, Box<str>),
     /// A message of the envelope protocol.
     Message,
@@ -178,12 +178,15 @@ impl Pipeline {
             Place::Card => Ok(Entry::Card(route.agent)),
             Place::Below { base } => {
                 let path = parts.uri.path().get(base..).unwrap_or_default();
-                if let Some(sealed) =
-                    push::sealed(path).filter(|_| agent.relay.is_some() && parts.method == Method::POST)
-                {
+                let sealed = push::sealed(path).filter(|_| agent.relay.is_some());
+                if let Some(sealed) = sealed.filter(|_| parts.method == Method::POST) {
                     return Ok(Entry::Notification(route, Box::from(sealed)));
                 }
                 let enforced = agent.in_service()?;
+                // Some agents of 0.1 ask first whether their notifications are wanted there.
+                if let Some(sealed) = sealed.filter(|_| parts.method == Method::GET && enforced.is_of_0_1()) {
+                    return Ok(Entry::Notification(route, Box::from(sealed)));
+                }
                 if hygiene::is_grpc(parts) {
                     // Its paths are whole: nothing stands before them.
                     if base > 0 || !enforced.bindings.contains(&a2a::Binding::Grpc) {
@@ -272,16 +275,10 @@ impl Pipeline {
         let stage = Stage::Call(caller, call.operation);
         let budget = agent.limiter.admit(slot, client, stage);
         budget.await.map_err(|it| limited(it).answering(&call))?;
-        let (call, naming, fresh) = if !naming::may_name(&call) {
-            (call, None, None)
-        } else if enforced.is_of_0_1() {
-            let (call, fresh) = Box::pin(self.begin(agent, &enforced, call, &mut held.record)).await?;
-            (call, None, fresh)
-        } else if agent.v0_1.is_some() {
-            let (call, naming) = Box::pin(self.name(agent, &enforced, &admitted, call, &mut held.record)).await?;
-            (call, naming, None)
-        } else {
-            (call, None, None)
+        let names = naming::may_name(&call) && (agent.v0_1.is_some() || enforced.is_of_0_1());
+        let (call, naming, fresh) = match names {
+            true => Box::pin(self.read_name(agent, &enforced, &admitted, call, &mut held.record)).await?,
+            false => (call, None, None),
         };
         let checked = authorize::call(admitted, call, &enforced.served, asked.as_ref())
             .map_err(|(error, call)| Reject::from(error).serving(&enforced.served).answering(&call))?;

@@ -52,8 +52,24 @@ pub(super) fn may_name(call: &Call) -> bool {
 }
 
 impl Pipeline {
-    /// The call as one about the agent's task.
-    pub(super) async fn name(
+    /// The call as one about the agent's task, in its generation.
+    pub(super) async fn read_name(
+        &self,
+        agent: &Agent,
+        enforced: &Enforced,
+        admitted: &Admitted,
+        call: Call,
+        record: &mut Record,
+    ) -> Result<(Call, Option<Named>, Option<Fresh>), Reject> {
+        if enforced.is_of_0_1() {
+            let (call, fresh) = self.begin(agent, enforced, call, record).await?;
+            return Ok((call, None, fresh));
+        }
+        let (call, named) = self.name(agent, enforced, admitted, call, record).await?;
+        Ok((call, named, None))
+    }
+
+    async fn name(
         &self,
         agent: &Agent,
         enforced: &Enforced,
@@ -132,8 +148,8 @@ impl Pipeline {
         Ok((call, Some(Named { words, naming })))
     }
 
-    /// The call at an agent of 0.1, in its generation, and a hold on the id of the task that it begins.
-    pub(super) async fn begin(
+    /// The same at an agent of 0.1, and a hold on the id of the task that it begins.
+    async fn begin(
         &self,
         agent: &Agent,
         enforced: &Enforced,

@@ -13,7 +13,9 @@ use super::{Agent, Enforced, Spoken};
 use crate::a2a::answer::{End, Whole};
 use crate::a2a::grpc::frame;
 use crate::a2a::translate::{self, Original, Pair, Standing, Webhooks};
-use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, http_json, json, sse, v0_1};
+use crate::a2a::{
+    Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, TaskId, http_json, json, sse, v0_1,
+};
 use crate::authorize::Permit;
 use crate::balance::Selected;
 use crate::http::grpc::drop_request_fields;
@@ -161,9 +163,13 @@ impl Translating {
             query: parts.uri.query(),
             body: &outgoing.body,
         };
-        // Nobody tells webhooks of 0.1, nor do its agents tell those of later generations.
-        let concerned = naming.is_none() && pair.asked.is_none() && concerns_webhooks(call.operation);
+        // Nobody tells webhooks of 0.1.
+        let concerned = naming.is_none() && concerns_webhooks(call.operation);
         let mut desk = concerned.then(desk).flatten();
+        if let (Some(desk), Some(asked)) = (&mut desk, &pair.asked) {
+            // Of a new task too: it is named here.
+            desk.task = Some(TaskId::new(&asked.task));
+        }
         let webhooks = desk.as_ref().map(|desk| desk as &dyn Webhooks);
         let written = pair.request(call, original, webhooks)?;
         let under_way = desk.as_mut().and_then(|desk| desk.under_way.take());

@@ -59,10 +59,12 @@ impl Form<'_> {
     }
 }
 
-/// Reads what an agent posted, for a webhook of a generation.
-pub fn notification(body: &[u8], to: Generation, limits: json::Limits) -> Result<Notification, Error> {
-    let form: Form<'_> = serde_json::from_slice(body)?;
-    let (generation, operation) = form.dialect();
+/// Reads what an agent of a generation posted, for a webhook of another one. Agents of 0.1 post tasks.
+pub fn notification(body: &[u8], by: Generation, to: Generation, limits: json::Limits) -> Result<Notification, Error> {
+    let (generation, operation) = match by {
+        Generation::V0_1 => (Generation::V0_1, Operation::Get),
+        Generation::V0_3 | Generation::V1_0 => serde_json::from_slice::<Form<'_>>(body)?.dialect(),
+    };
     let id = RpcId::null();
     let mut answer = Vec::with_capacity(64 + body.len());
     open(&mut answer, &id);
@@ -125,6 +127,10 @@ impl Pair {
             Request::PushCreate(config) => Some(config),
             Request::Send(request) | Request::Stream(request) => (request.configuration.as_mut())
                 .and_then(|configuration| configuration.task_push_notification_config.as_mut()),
+            // One that was set by itself is an address of whoever relays.
+            Request::PushGet(_) if self.agent.generation == Generation::V0_1 && webhooks.is_none() => {
+                return Err(Error::Push);
+            }
             Request::Get(_)
             | Request::List(_)
             | Request::Cancel(_)

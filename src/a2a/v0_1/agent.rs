@@ -7,6 +7,7 @@
 use serde_json::value::RawValue;
 
 use super::message::Message;
+use super::push::TaskPushConfig;
 use super::task::{Task, read_event};
 use super::{Error, SendParams, TaskParams};
 use crate::a2a::Operation;
@@ -37,8 +38,12 @@ pub fn write_request(request: Request<'_>, asked: Option<&Asked>, out: &mut Vec<
         Request::Get(request) => serde_json::to_writer(out, &task(request.id, request.history_length, None))?,
         Request::Cancel(request) => serde_json::to_writer(out, &task(request.id, None, request.metadata))?,
         Request::Subscribe(request) => serde_json::to_writer(out, &task(request.id, None, None))?,
-        // It would tell webhooks in its own form.
-        Request::PushCreate(_) | Request::PushGet(_) => return Err(Error::Push),
+        Request::PushCreate(config) => {
+            let asked = asked.ok_or(Error::Malformed)?;
+            serde_json::to_writer(out, &TaskPushConfig::of(config, &asked.task))?;
+        }
+        // A task has one.
+        Request::PushGet(name) => serde_json::to_writer(out, &task(name.task_id, None, None))?,
         Request::List(_) | Request::PushList(_) | Request::PushDelete(_) | Request::ExtendedCard { .. } => {
             return Err(Error::Unsupported);
         }
@@ -51,15 +56,12 @@ fn send<'a>(request: model::SendMessageRequest<'a>, asked: &'a Asked) -> Result<
         return Err(Error::Malformed);
     }
     let configuration = request.configuration.unwrap_or_default();
-    if configuration.task_push_notification_config.is_some() {
-        return Err(Error::Push);
-    }
     Ok(SendParams {
         id: Text::from(&*asked.task),
         session_id: Text::from(&*asked.session),
         message: request.message.try_into()?,
         accepted_output_modes: configuration.accepted_output_modes,
-        push_notification: None,
+        push_notification: configuration.task_push_notification_config.map(Into::into),
         history_length: configuration.history_length,
         metadata: request.metadata,
     })
@@ -77,12 +79,12 @@ pub fn read_response<'a>(
         Operation::Send => Response::Event(model::Event::Task(task()?)),
         Operation::Get | Operation::Cancel => Response::Task(task()?),
         Operation::Stream | Operation::Subscribe => Response::Event(read_event(text, session)?),
-        Operation::List
-        | Operation::PushCreate
-        | Operation::PushGet
-        | Operation::PushList
-        | Operation::PushDelete
-        | Operation::ExtendedCard => return Err(Error::Unsupported),
+        Operation::PushCreate | Operation::PushGet => {
+            Response::Push(serde_json::from_str::<TaskPushConfig<'a>>(text)?.told())
+        }
+        Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => {
+            return Err(Error::Unsupported);
+        }
     })
 }
 

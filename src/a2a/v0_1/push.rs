@@ -1,6 +1,7 @@
 //! Push notification configurations (A2A 0.1, `PushNotificationConfig`): one a task, without an id of its own.
 //!
-//! The gateway reads them to refuse them, because nobody tells webhooks in the form of 0.1; their answers are written in tests alone.
+//! Those of callers are refused at agents of later generations, because nobody tells webhooks in the form of 0.1; agents of 0.1 are
+//! given an address of the gateway.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +54,28 @@ impl<'a> PushConfig<'a> {
     }
 }
 
+impl<'a> From<model::PushConfig<'a>> for PushConfig<'a> {
+    fn from(config: model::PushConfig<'a>) -> Self {
+        Self {
+            url: config.url,
+            token: config.token,
+            authentication: config.authentication.map(|authentication| Authentication {
+                schemes: vec![authentication.scheme],
+                credentials: authentication.credentials,
+            }),
+        }
+    }
+}
+
 impl<'a> TaskPushConfig<'a> {
+    /// As an agent tells it: the one configuration of a task has its id, in the official servers of all generations.
+    pub(super) fn told(self) -> model::PushConfig<'a> {
+        model::PushConfig {
+            id: self.id.clone(),
+            ..self.push_notification_config.into_model(self.id)
+        }
+    }
+
     pub(super) fn into_model(self, task: Text<'a>) -> model::PushConfig<'a> {
         self.push_notification_config.into_model(task)
     }
@@ -62,14 +84,7 @@ impl<'a> TaskPushConfig<'a> {
     pub(super) fn of(config: model::PushConfig<'a>, task: &'a str) -> Self {
         Self {
             id: Text::from(task),
-            push_notification_config: PushConfig {
-                url: config.url,
-                token: config.token,
-                authentication: config.authentication.map(|authentication| Authentication {
-                    schemes: vec![authentication.scheme],
-                    credentials: authentication.credentials,
-                }),
-            },
+            push_notification_config: config.into(),
         }
     }
 }

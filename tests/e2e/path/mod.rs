@@ -31,3 +31,4 @@ mod translate;
 mod v0_1;
 mod v0_1_agents;
 mod v0_1_both;
+mod v0_1_push;

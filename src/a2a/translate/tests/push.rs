@@ -92,7 +92,7 @@ fn the_callers_own_webhook_is_shown() {
 }
 
 fn told(body: &Value, to: Generation) -> Result<Value, Error> {
-    let notification = notification(body.to_string().as_bytes(), to, Limits::default())?;
+    let notification = notification(body.to_string().as_bytes(), V0_3, to, Limits::default())?;
     Ok(match notification.relayed {
         Relayed::Body(body) => serde_json::from_slice(&body).unwrap(),
         Relayed::Task => json!("task"),
@@ -136,7 +136,7 @@ fn notifications_are_told_in_the_form_of_their_webhook() {
 #[test]
 fn a_notification_reveals_its_task() {
     let check = |body: Value, task: &str, state: Option<TaskState>| {
-        let read = notification(body.to_string().as_bytes(), V1_0, Limits::default()).unwrap();
+        let read = notification(body.to_string().as_bytes(), V0_3, V1_0, Limits::default()).unwrap();
         let expected = Revealed {
             task: Some(TaskId::new(task)),
             context: Some(ContextId::new("c1")),
@@ -154,7 +154,7 @@ fn a_notification_reveals_its_task() {
 fn what_is_no_notification_is_malformed() {
     let check = |body: &str| {
         for to in Generation::SPOKEN {
-            let read = notification(body.as_bytes(), to, Limits::default());
+            let read = notification(body.as_bytes(), V0_3, to, Limits::default());
             assert_eq!(read.map(|_| ()), Err(Error::Malformed), "{body}");
         }
     };
@@ -201,4 +201,29 @@ fn a_task_that_was_asked_for_is_told_whole() {
     );
     let failed = br#"{"jsonrpc":"2.0","id":"r-1","error":{"code":-32001,"message":"no"}}"#;
     assert_eq!(pair.task_notification(failed, &[]), Err(Error::Malformed));
+}
+
+#[test]
+fn what_an_agent_of_0_1_posts_is_a_task() {
+    let told = |body: &Value, to| {
+        let read = notification(body.to_string().as_bytes(), Generation::V0_1, to, Limits::default())?;
+        let Relayed::Body(relayed) = read.relayed else {
+            panic!("a task is whole");
+        };
+        assert_eq!(read.revealed.task, Some(TaskId::new("t")));
+        assert_eq!(read.revealed.context, Some(ContextId::new("s")));
+        Ok(serde_json::from_slice::<Value>(&relayed).unwrap())
+    };
+    let task = json!({"id": "t", "sessionId": "s", "status": {"state": "completed"},
+        "artifacts": [{"parts": [{"type": "text", "text": "x"}], "index": 4}]});
+    let parts = |kind: Value| json!([{"artifactId": "4", "parts": [kind]}]);
+    let new = json!({"task": {"id": "t", "contextId": "s", "status": {"state": "TASK_STATE_COMPLETED"},
+        "artifacts": parts(json!({"text": "x"}))}});
+    assert_eq!(told(&task, V1_0), Ok(new));
+    let old = json!({"kind": "task", "id": "t", "contextId": "s", "status": {"state": "completed"},
+        "artifacts": parts(json!({"kind": "text", "text": "x"}))});
+    assert_eq!(told(&task, V0_3), Ok(old));
+    for broken in [json!({"status": {"state": "completed"}}), json!({"id": "t"}), json!([])] {
+        assert_eq!(told(&broken, V1_0), Err(Error::Malformed), "{broken}");
+    }
 }

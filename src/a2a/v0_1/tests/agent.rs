@@ -94,14 +94,25 @@ fn calls_about_a_task_say_what_0_1_has_members_for() {
 }
 
 #[test]
-fn webhooks_are_not_told_to_agents_of_0_1() {
-    let hook = json!({"taskId": "t", "id": "p", "url": "https://hook.example/"});
-    for operation in [Operation::PushCreate, Operation::PushGet] {
-        assert_eq!(written(operation, &hook), Err(Error::Push), "{operation:?}");
-    }
+fn webhooks_have_the_form_of_0_1() {
+    let authentication = json!({"scheme": "Bearer", "credentials": "c"});
+    let hook = json!({"taskId": "t", "id": "p", "url": "https://hook.example/", "token": "k",
+        "authentication": authentication});
+    let config = json!({"url": "https://hook.example/", "token": "k",
+        "authentication": {"schemes": ["Bearer"], "credentials": "c"}});
+    let set = json!({"id": "callers-task", "pushNotificationConfig": config});
+    assert_eq!(written(Operation::PushCreate, &hook), Ok(set));
+    let asked = json!({"taskId": "t", "id": "p"});
+    assert_eq!(written(Operation::PushGet, &asked), Ok(json!({"id": "t"})));
     let params = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": []},
         "configuration": {"taskPushNotificationConfig": hook}});
-    assert_eq!(written(Operation::Send, &params), Err(Error::Push));
+    assert_eq!(written(Operation::Send, &params).unwrap()["pushNotification"], config);
+    let told = json!({"id": "t", "pushNotificationConfig": config});
+    let expected = json!({"taskId": "t", "id": "t", "url": "https://hook.example/", "token": "k",
+        "authentication": authentication});
+    for operation in [Operation::PushCreate, Operation::PushGet] {
+        assert_eq!(read(operation, &told), Ok(expected.clone()), "{operation:?}");
+    }
 }
 
 fn message(id: &str, role: &str, text: &str) -> Value {
