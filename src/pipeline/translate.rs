@@ -239,9 +239,8 @@ impl Translating {
         self.restate(&mut parts);
         let mut status = None;
         match answer.standing {
-            // Over HTTP+JSON the agent's status said what the body says now.
-            Standing::Unsaid if self.pair.agent.binding == Binding::HttpJson => answer::restate(&mut parts, 200),
-            Standing::Unsaid => {}
+            // What the agent's status may have said, over HTTP+JSON or in 0.1, the body says now.
+            Standing::Unsaid => answer::restate(&mut parts, 200),
             Standing::Http(code) => answer::restate(&mut parts, code),
             Standing::Grpc(told) => {
                 answer::restate(&mut parts, 200);

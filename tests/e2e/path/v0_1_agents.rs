@@ -383,6 +383,15 @@ async fn its_errors_are_told_in_the_form_of_the_caller() {
             }
         }
     }
+    // The status is the agent's way to say it; clients of JSON-RPC read the body of a 200.
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "-32001"}}).to_string();
+    let fields = [
+        ("x-api-key", ANN),
+        ("a2a-version", "1.0"),
+        ("content-type", "application/json"),
+    ];
+    let got = call(gateway.address, "POST", "/", &fields, &body).await;
+    assert_eq!((got.status, got.code()), (200, -32001));
     let failures = gateway.metric("a2a_gateway_upstream_failures_total").await;
     assert_eq!(failures, 0.0, "an agent that refuses works");
 }
