@@ -6,12 +6,13 @@ use a2a_gateway::a2a::Binding;
 use a2a_gateway::a2a::Generation::{V0_3, V1_0};
 use a2a_gateway::a2a::Operation::{Get, Send};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::ownership::{ANN, BOB, with_keys};
 use super::v0_1_agents::{Tasks, agent, answer, begin, callers, last, message, methods, start, yaml};
 use crate::harness::agent::{Agent, CARD_0_1, Reply};
 use crate::harness::caller::{Caller, dialect};
+use crate::harness::client::open;
 use crate::harness::{Answer, Gateway, OPEN, call, eventually, get};
 
 fn rpc(method: &str, params: &Value) -> String {
@@ -117,14 +118,7 @@ async fn an_id_is_whose_send_came_first() {
 
 #[tokio::test]
 async fn one_call_at_a_time_begins_a_task() {
-    let (answered, later) = oneshot::channel();
-    let later = Mutex::new(Some(later));
-    let tasks = Tasks::default();
-    let agent = Agent::with_card(CARD_0_1, move |request| match later.lock().unwrap().take() {
-        Some(later) => Reply::Later(later),
-        None => answer(request, &tasks),
-    })
-    .await;
+    let (agent, answered) = slow().await;
     let gateway = start(&agent, "").await;
     let send = send_to("t");
     let first = async { by(ANN, &gateway, &send).await };
@@ -144,6 +138,64 @@ async fn one_call_at_a_time_begins_a_task() {
     assert_eq!(first.json()["result"]["id"], "t");
     assert_eq!(by(ANN, &gateway, &send).await.status, 200, "it is there");
     assert_eq!(by(BOB, &gateway, &send).await.json()["error"]["code"], -32001);
+}
+
+/// An agent that answers its first call when it is told to.
+async fn slow() -> (Agent, oneshot::Sender<String>) {
+    let (answered, later) = oneshot::channel();
+    let later = Mutex::new(Some(later));
+    let tasks = Tasks::default();
+    let agent = Agent::with_card(CARD_0_1, move |request| match later.lock().unwrap().take() {
+        Some(later) => Reply::Later(later),
+        None => answer(request, &tasks),
+    });
+    (agent.await, answered)
+}
+
+#[tokio::test]
+async fn a_task_is_its_callers_who_left_before_the_answer() {
+    let (agent, answered) = slow().await;
+    let gateway = start(&agent, "").await;
+    let send = send_to("t");
+    tokio::select! {
+        _ = by(ANN, &gateway, &send) => panic!("nobody has answered"),
+        () = eventually("it is under way", || async { agent.received().len() == 1 }) => {}
+    }
+    assert_eq!(gateway.access(1).await[0]["outcome"], "downstream_gone");
+    assert_eq!(by(BOB, &gateway, &send).await.code(), -31409);
+    let task = json!({"id": "t", "sessionId": "s of t", "status": {"state": "working"}});
+    answered
+        .send(json!({"jsonrpc": "2.0", "id": "r", "result": task}).to_string())
+        .expect("the agent's answer is awaited");
+    eventually("the task has an owner", || async {
+        by(BOB, &gateway, &send).await.code() == -32001
+    })
+    .await;
+    assert_eq!(agent.received().len(), 1, "nobody else's call got there");
+    let got = by(ANN, &gateway, &send).await.json();
+    assert_eq!(got["result"]["id"], "t", "its owner's does");
+}
+
+#[tokio::test]
+async fn a_stream_makes_the_task_its_callers_before_it_tells_of_it() {
+    let (_silent, events) = mpsc::channel(1);
+    let events = Mutex::new(Some(events));
+    let agent = Agent::with_card(CARD_0_1, move |_| {
+        let events = events.lock().unwrap().take();
+        events.map_or(Reply::Silence, Reply::Stream)
+    })
+    .await;
+    let gateway = start(&agent, "").await;
+    let fields = [("X-API-Key", ANN), ("content-type", "application/json")];
+    let send = send_to("t").replace("tasks/send", "tasks/sendSubscribe");
+    let stream = open(gateway.address, "POST", "/", &fields, &send).await;
+    assert_eq!(stream.status(), 200);
+    for _ in 0..2 {
+        assert_eq!(by(BOB, &gateway, &send_to("t")).await.code(), -32001);
+    }
+    drop(stream);
+    assert_eq!(by(BOB, &gateway, &send_to("t")).await.code(), -32001);
+    assert_eq!(agent.received().len(), 1, "the agent was not asked");
 }
 
 #[tokio::test]
