@@ -110,6 +110,13 @@ impl Translating {
             false => speaks,
         };
         if caller == agent && speaks.binding == Binding::JsonRpc {
+            // Names that no version has are taken for methods of 0.1 here, and by no agent.
+            let respelled = (caller.generation == Generation::V0_1)
+                .then(|| v0_1::respelled(&outgoing.body, call.operation, json::Limits::default()))
+                .flatten();
+            if let Some(body) = respelled {
+                outgoing.body = body.into();
+            }
             return Ok(None);
         }
         // The agent is told its own version, so that nobody else would refuse one that does not exist.

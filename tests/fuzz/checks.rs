@@ -11,7 +11,10 @@ use a2a_gateway::a2a::jsonrpc::{
     read_request_or_0_1, write_error,
 };
 use a2a_gateway::a2a::sse::{Content, Name, Scanner};
-use a2a_gateway::a2a::{Call, Generation, Operation, RpcId, envelope, http_json, v0_1};
+use a2a_gateway::a2a::translate::{Original, Pair, Told};
+use a2a_gateway::a2a::{
+    Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, envelope, http_json, v0_1,
+};
 use a2a_gateway::upstream::http1::Connection;
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -26,6 +29,9 @@ pub fn request(body: &[u8]) {
     let tree = serde_json::from_slice::<Json>(body);
     let bytes = Bytes::copy_from_slice(body);
     let with_0_1 = read_request_or_0_1(&bytes, Limits::default(), Some(v0_1::Methods::Lenient));
+    if let Ok(call) = &with_0_1 {
+        turn_request(call, body);
+    }
     match read_request(&bytes, Limits::default()) {
         Ok(call) => {
             assert_eq!(with_0_1.as_ref(), Ok(&call), "what was a call stays it");
@@ -131,14 +137,55 @@ pub fn envelope(body: &[u8]) {
     let _sent = envelope::read_sent(body, None);
 }
 
+/// Between the generations over JSON-RPC.
+fn pair(caller: Generation, agent: Generation) -> Pair {
+    let rpc = |generation| Dialect {
+        generation,
+        binding: Binding::JsonRpc,
+    };
+    let (named, asked) = (v0_1::Named::default(), v0_1::Asked::default());
+    Pair {
+        caller: rpc(caller),
+        agent: rpc(agent),
+        tenant: None,
+        named: (caller == Generation::V0_1).then(|| Box::new(named)),
+        asked: (agent == Generation::V0_1).then(|| Box::new(asked)),
+    }
+}
+
+/// What an agent of another generation is asked is JSON.
+fn turn_request(call: &Call, body: &[u8]) {
+    let original = Original {
+        addressed: &Addressed::JsonRpc,
+        query: None,
+        body,
+    };
+    for agent in Generation::ALL {
+        if let Ok(written) = pair(call.generation, agent).request(call, original, None) {
+            serde_json::from_slice::<Json>(&written.body).expect("a request is JSON");
+        }
+    }
+}
+
+/// What a caller of another generation is told is JSON, and only of ids that the agent's answer was judged by.
+fn turn_answer(body: &[u8], agent: Generation, operation: Operation, revealed: &[Revealed]) {
+    for caller in Generation::ALL {
+        let told = Told { body, failed: None };
+        if let Ok(answer) = pair(caller, agent).answer(operation, &RpcId::null(), told, revealed, None) {
+            serde_json::from_slice::<Json>(&answer.body).expect("an answer is JSON");
+        }
+    }
+}
+
 pub fn answer(body: &[u8]) {
     let tree = serde_json::from_slice::<Json>(body);
-    for generation in Generation::SPOKEN {
+    for generation in Generation::ALL {
         for operation in Operation::ALL {
             match read_answer(body, generation, operation, Limits::default()) {
                 Ok(answer) => {
                     assert!(is_json(&tree), "{answer:?} but {tree:?}");
                     assert!(answer.revealed.len() <= MAX_REVEALED);
+                    turn_answer(body, generation, operation, &answer.revealed);
                     for revealed in answer.revealed {
                         for id in [
                             revealed.task.as_ref().map(|id| id.as_str()),

@@ -1,6 +1,7 @@
 //! Method names of 0.1.
 
 use crate::a2a::Operation;
+use crate::a2a::json::{self, Lenient, Value};
 
 /// Which names are taken for methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,26 @@ pub fn method_name(operation: Operation) -> Option<&'static str> {
         Operation::PushGet => "tasks/pushNotification/get",
         Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => return None,
     })
+}
+
+/// The body of a call as an agent of 0.1 reads it, where its caller used another name that is taken for the method's own.
+pub fn respelled(body: &[u8], operation: Operation, limits: json::Limits) -> Option<Vec<u8>> {
+    let own = method_name(operation)?;
+    let mut place = None;
+    let mut cursor = Lenient::new(body, limits).ok()?;
+    let walked: Result<(), json::Error> = cursor.object(|cursor, name| {
+        if name != *"method" {
+            return cursor.leap();
+        }
+        let at = cursor.at();
+        if let Value::Text(method) = cursor.value()? {
+            place = (method != *own).then_some((at, cursor.at()));
+        }
+        Ok(())
+    });
+    walked.ok()?;
+    let (start, end) = place?;
+    Some([body.get(..start)?, b"\"", own.as_bytes(), b"\"", body.get(end..)?].concat())
 }
 
 /// The operation is called alike in 0.1 and in 0.3.

@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 
 pub use self::agent::{Asked, later_code, read_response, write_request};
 use self::message::Message;
-pub use self::methods::{Methods, is_shared, method_name, only_0_1};
+pub use self::methods::{Methods, is_shared, method_name, only_0_1, respelled};
 use self::push::{PushConfig, TaskPushConfig};
 pub use self::task::Progress;
 use self::task::{Event, Task};

@@ -79,6 +79,18 @@ async fn bytes_pass_untouched_both_ways() {
 }
 
 #[tokio::test]
+async fn names_of_no_version_reach_the_agent_as_its_own() {
+    let agent = agent().await;
+    let gateway = start(&agent, "v0_1: true\n    lenient_methods: true").await;
+    for (own, lenient) in [("tasks/send", "sendTask"), ("tasks/sendSubscribe", "sendTaskSubscribe")] {
+        let called = |name: &str| send_to("t").replace("\"tasks/send\"", &format!("\"{name}\""));
+        let got = by(ANN, &gateway, &called(lenient)).await;
+        let (sent, expected) = direct(&agent).await;
+        assert_eq!((sent, got.text()), (called(own), expected.text()), "{lenient}");
+    }
+}
+
+#[tokio::test]
 async fn an_id_is_whose_send_came_first() {
     let agent = agent().await;
     let gateway = start(&agent, "").await;

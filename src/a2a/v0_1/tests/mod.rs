@@ -55,6 +55,25 @@ fn send() -> Value {
 }
 
 #[test]
+fn an_agent_is_called_by_the_methods_own_name() {
+    let check = |body: &str, operation, expected: Option<&str>| {
+        let got = respelled(body.as_bytes(), operation, crate::a2a::json::Limits::default());
+        assert_eq!(got.as_deref(), expected.map(str::as_bytes), "{body}");
+    };
+    let lenient = r#"{ "id":1, "params":{"method":"sendTask","id":"t"} ,"method" : "sendTask","x":[1.50]}"#;
+    let own = r#"{ "id":1, "params":{"method":"sendTask","id":"t"} ,"method" : "tasks/send","x":[1.50]}"#;
+    check(lenient, Operation::Send, Some(own));
+    check(own, Operation::Send, None);
+    check(&own.replace("tasks/send", "tasks\\/send"), Operation::Send, None);
+    check(lenient, Operation::List, None);
+    let stream = r#"{"method":"sendTaskSubscribe"}"#;
+    check(stream, Operation::Stream, Some(r#"{"method":"tasks/sendSubscribe"}"#));
+    for broken in ["", "[]", r#"{"method":1}"#, r#"{"method":"#] {
+        check(broken, Operation::Send, None);
+    }
+}
+
+#[test]
 fn methods_are_those_of_the_specification_and_leniently_some_more() {
     fn check(method: &str, strict: Option<Operation>, lenient: Option<Operation>) {
         let named = |methods| only_0_1(method, methods);
