@@ -22,6 +22,9 @@ use crate::respond::stream::UntilLearned;
 use crate::respond::{Reject, answer};
 use crate::upstream::{self, Answer, Body, Failure, Head, Outgoing};
 
+/// An answer of so many bytes does not wait for others.
+const LARGE: usize = 16 * 1024;
+
 /// What that needs; nothing of it is the caller's own.
 #[derive(Clone)]
 pub(super) struct Reading {
@@ -190,7 +193,13 @@ impl Reading {
             asking.await;
         }
         let begun = learner.begun(&read.revealed, read.error.is_some());
-        if let Some(confirming) = learner.learn(&begun)? {
+        // The others of this turn would push a large answer out of the cache: that costs more than a write of its own.
+        let learned = if whole.body.len() < LARGE {
+            learner.learn(&begun)
+        } else {
+            learner.learn_at_once(&begun)
+        };
+        if let Some(confirming) = learned? {
             learner.confirmed(confirming.await, &begun)?;
         }
         drop(until_learned);
