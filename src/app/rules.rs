@@ -154,6 +154,8 @@ impl Rules {
             streaming: true,
             // 0.1 tells webhooks in its own form, and has no extended card.
             push: !is_of_0_1 || agent.relay.is_some(),
+            // No later agent does.
+            push_v0_1: is_of_0_1 || agent.relay.is_some(),
             extended: !is_of_0_1,
             upstream: self.upstream.clone(),
             overrides: self.overrides.clone(),

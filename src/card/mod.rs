@@ -104,10 +104,9 @@ impl Current {
     }
 }
 
-/// Webhooks of callers of 0.1 are called by agents of 0.1 alone.
 fn write_v0_1(origin: &OriginCard, publication: &Publication, max_age: Duration) -> Option<Published> {
     let publication = Publication {
-        push: publication.of_0_1,
+        push: publication.push_v0_1,
         ..publication.clone()
     };
     let card = publish_v0_1(&publish(origin, &publication), &publication)?;

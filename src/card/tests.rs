@@ -324,6 +324,7 @@ impl Keeper for CardStore {
             schemes: std::collections::BTreeMap::new(),
             streaming: true,
             push: true,
+            push_v0_1: false,
             extended: true,
             upstream: Vec::new(),
             overrides: serde_json::Map::new(),

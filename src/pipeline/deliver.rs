@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use super::send::{Way, place};
 use super::translate::ask;
 use super::{Agent, Enforced, Pipeline, Spoken};
-use crate::a2a::translate::{self, Notification, Pair, Relayed};
+use crate::a2a::translate::{Notification, Pair, Relayed};
 use crate::a2a::{Binding, Dialect, Generation, Operation, Revealed, TaskId};
 use crate::affinity::{Inquiry, Knowledge};
 use crate::authorize::{self, Permit};
@@ -136,9 +136,9 @@ impl Pipeline {
         let read = body::read_whole(body, bounds).await;
         let bytes = read.map_err(|error| Reject::from(&parse::Error::Body(error)))?;
         held.record.bytes_in = bytes.len() as u64;
-        let by = enforced.pair_of(ticket.generation).agent.generation;
-        let Notification { revealed, relayed } = translate::notification(&bytes, by, ticket.generation, self.json)
-            .map_err(|_| Reject::new(Reason::PushUnreadable))?;
+        let pair = enforced.pair_of(&ticket);
+        let read = pair.notification(&bytes, self.json);
+        let Notification { revealed, relayed } = read.map_err(|_| Reject::new(Reason::PushUnreadable))?;
         drop(bytes);
         learn::note(&mut held.record, std::slice::from_ref(&revealed));
         if ticket.task.is_some() && revealed.task != ticket.task {
@@ -150,8 +150,8 @@ impl Pipeline {
             Some(task) => {
                 // Before its record is looked for: a call that ends meanwhile has made one.
                 let vouched = ticket.task.is_some() || relay.makes(sealed, task);
-                let judging = self.judge(agent, &enforced, route, &ticket, task, vouched, client, held);
-                let (pair, learner) = Box::pin(judging).await?;
+                let judging = self.judge(agent, &enforced, route, &ticket, &pair, task, vouched, client, held);
+                let learner = Box::pin(judging).await?;
                 learn(&learner, &revealed).await?;
                 match relayed {
                     Relayed::Task => {
@@ -184,12 +184,12 @@ impl Pipeline {
         enforced: &Enforced,
         route: RouteMatch,
         ticket: &Ticket,
+        pair: &Pair,
         task: &TaskId,
         vouched: bool,
         client: IpAddr,
         held: &mut Held,
-    ) -> Result<(Pair, Learner), Reject> {
-        let pair = enforced.pair_of(ticket.generation);
+    ) -> Result<Learner, Reject> {
         let generation = match pair.agent.generation {
             // Its record must not say that a caller of 0.1 began the task.
             Generation::V0_1 => ticket.generation,
@@ -221,18 +221,17 @@ impl Pipeline {
         })?;
         let endpoint = match owners.endpoint(&permit, ownership)? {
             Some(endpoint) => endpoint,
-            None => self.endpoint_of(agent, enforced, &permit, &pair, client).await?,
+            None => self.endpoint_of(agent, enforced, &permit, pair, client).await?,
         };
         held.record.endpoint = Some(endpoint.clone());
-        let learner = Learner {
+        Ok(Learner {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),
             endpoint,
             permit,
             ownership: ownership.clone(),
             naming: None,
-        };
-        Ok((pair, learner))
+        })
     }
 
     /// Where a task is that no answer has told of yet: a notification may come before the answer to the send.
@@ -291,18 +290,18 @@ impl Pipeline {
 
 impl Enforced {
     /// Between the generation of a webhook and what the agent speaks.
-    fn pair_of(&self, webhook: Generation) -> Pair {
+    fn pair_of(&self, ticket: &Ticket) -> Pair {
         let caller = Dialect {
-            generation: webhook,
+            generation: ticket.generation,
             binding: Binding::JsonRpc,
         };
         // The agent may have learned the other generation since.
-        let spoken = self.spoken(webhook);
+        let spoken = self.spoken(ticket.generation);
         Pair {
             caller,
             agent: spoken.map_or(caller, Spoken::dialect),
             tenant: spoken.and_then(|spoken| spoken.tenant.clone()),
-            named: None,
+            named: ticket.named.clone(),
             asked: None,
         }
     }

@@ -386,6 +386,7 @@ impl Pipeline {
             owner: task_owner.unwrap_or_else(|| permit.owner().clone()),
             task: call.task.clone(),
             generation: call.generation,
+            named: None,
             now: self.observer.clock.unix_seconds(),
             under_way: OnceLock::new(),
         })

@@ -86,10 +86,6 @@ impl Pipeline {
             }
             return Ok((call, None));
         }
-        // They would be called in the agent's form, and about a task that their owner does not know.
-        if matches!(call.operation, Operation::PushCreate | Operation::PushGet) {
-            return Err(Reject::new(Reason::PushNotSupported).answering(&call));
-        }
         let Some(id) = call.task.clone() else {
             return Ok((call, None));
         };
@@ -116,6 +112,8 @@ impl Pipeline {
                 beginning = None;
             } else if beginning.is_none() {
                 return Err(Reject::new(Reason::TaskBeginning).answering(&call));
+            } else if !matches!(call.operation, Operation::Send | Operation::Stream) {
+                return Err(Reject::new(Reason::TaskNotFound).answering(&call));
             }
         }
         let (task, context, session) = match meaning {

@@ -170,9 +170,10 @@ impl Translating {
             query: parts.uri.query(),
             body: &outgoing.body,
         };
-        // Nobody tells webhooks of 0.1.
-        let concerned = naming.is_none() && concerns_webhooks(call.operation);
-        let mut desk = concerned.then(desk).flatten();
+        let mut desk = concerns_webhooks(call.operation).then(desk).flatten();
+        if let Some(desk) = &mut desk {
+            desk.named.clone_from(&pair.named);
+        }
         if let (Some(desk), Some(asked)) = (&mut desk, &pair.asked) {
             // Of a new task too: it is named here.
             desk.task = Some(TaskId::new(&asked.task));

@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::a2a::model::{self, PushConfig};
 use crate::a2a::translate::{Error, Webhooks};
-use crate::a2a::{Generation, TaskId};
+use crate::a2a::{Generation, TaskId, v0_1};
 use crate::config::{self, Problem, UpstreamTls};
 use crate::http::fetch::{self, Fetcher};
 use crate::http::hygiene;
@@ -338,6 +338,8 @@ pub struct Desk {
     pub owner: Arc<str>,
     pub task: Option<TaskId>,
     pub generation: Generation,
+    /// What a caller of 0.1 calls the task.
+    pub named: Option<Box<v0_1::Named>>,
     /// In Unix seconds.
     pub now: u64,
     /// A call that may make a task, with a webhook for it.
@@ -371,6 +373,7 @@ impl Webhooks for Desk {
             .filter(|task| named.is_empty() || task.as_str() == named);
         let ticket = Ticket {
             generation: self.generation,
+            named: self.named.clone(),
             owner: self.owner.clone(),
             registrant: self.registrant.clone(),
             task: task.cloned(),

@@ -44,6 +44,7 @@ fn desk(relay: &Arc<Relay>, caller: &str, owner: &str, task: Option<&str>) -> De
         owner: Arc::from(owner),
         task: task.map(TaskId::new),
         generation: Generation::V0_3,
+        named: None,
         now: NOW,
         under_way: OnceLock::new(),
     }
@@ -86,6 +87,7 @@ fn an_agent_is_given_an_address_and_no_secret() {
     let ticket = relay.open(sealed_in(&config), NOW).unwrap();
     let expected = Ticket {
         generation: Generation::V0_3,
+        named: None,
         owner: Arc::from("key:ann"),
         registrant: Arc::from("key:ann"),
         task: Some(TaskId::new("t1")),
@@ -102,6 +104,31 @@ fn an_agent_is_given_an_address_and_no_secret() {
     assert!(!format!("{ticket:?}").contains("hooks"), "URLs have secrets");
     let again = registered(&desk(&relay, "key:ann", "key:ann", Some("t1")), webhook()).unwrap();
     assert_ne!(again.url, config.url, "no two are alike");
+}
+
+#[test]
+fn an_address_holds_what_a_caller_of_0_1_calls_its_task() {
+    let relay = relay();
+    let named = |session: &str| v0_1::Named {
+        task: Box::from("mine"),
+        session: Box::from(session),
+        message: Box::default(),
+    };
+    for session in ["", "my session"] {
+        let desk = Desk {
+            generation: Generation::V0_1,
+            named: Some(Box::new(named(session))),
+            ..desk(&relay, "key:ann", "key:ann", None)
+        };
+        let ticket = relay
+            .open(sealed_in(&registered(&desk, webhook()).unwrap()), NOW)
+            .unwrap();
+        assert_eq!(
+            (ticket.generation, ticket.named.as_deref()),
+            (Generation::V0_1, Some(&named(session)))
+        );
+        assert_eq!(ticket.webhook.token, "s3cret");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::a2a::{Generation, TaskId};
+use crate::a2a::{Generation, TaskId, v0_1};
 use crate::seal;
 
 /// A caller's webhook, as it registered it.
@@ -35,6 +35,8 @@ impl fmt::Debug for Webhook {
 pub struct Ticket {
     /// What the webhook expects.
     pub generation: Generation,
+    /// What a caller of 0.1 calls the task.
+    pub named: Option<Box<v0_1::Named>>,
     /// To whom the task belongs.
     pub owner: Arc<str>,
     /// To whom tasks belong that the caller makes: who may see the webhook.
@@ -69,8 +71,9 @@ impl Ticket {
         out.push(FORM);
         out.extend_from_slice(&until.to_be_bytes());
         out.push(match self.generation {
-            Generation::V0_1 | Generation::V0_3 => 0,
+            Generation::V0_3 => 0,
             Generation::V1_0 => 1,
+            Generation::V0_1 => 2,
         });
         out.push(authentication.as_ref().map_or(0, |_| AUTHENTICATED));
         // The same as the owner, but where a task is shared.
@@ -87,6 +90,11 @@ impl Ticket {
             put(&mut out, scheme);
             put(&mut out, credentials);
         }
+        if self.generation == Generation::V0_1 {
+            let v0_1::Told { task, session } = self.named.as_deref().map(v0_1::Named::told).unwrap_or_default();
+            put(&mut out, task);
+            put(&mut out, session);
+        }
         out
     }
 
@@ -99,6 +107,7 @@ impl Ticket {
         let generation = match generation {
             0 => Generation::V0_3,
             1 => Generation::V1_0,
+            2 => Generation::V0_1,
             _ => return None,
         };
         let mut text = || take(&mut rest);
@@ -114,8 +123,18 @@ impl Ticket {
         } else {
             None
         };
+        let named = if generation == Generation::V0_1 {
+            Some(Box::new(v0_1::Named {
+                task: text()?.into(),
+                session: text()?.into(),
+                message: Box::default(),
+            }))
+        } else {
+            None
+        };
         let ticket = Self {
             generation,
+            named,
             registrant: if registrant.is_empty() {
                 owner.clone()
             } else {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
+import schema_v01
 from suite import LOOPBACK
 
 SECONDS = 15
@@ -96,6 +97,17 @@ class Webhooks:
             for one in told:
                 if (one.generation(), one.task(), one.token) != (generation, task, f'{way}-token'):
                     return f'{way}: {generation} of {task} was to be told, not {one}'
+                if generation == '0.1' and (strange := _strange(one.body)):
+                    return f'{way}: {strange}'
             if not told or told[-1].state() != 'completed':
                 return f'{way}: the webhook never heard of the end, but {[one.state() for one in told]}'
         return None
+
+
+def _strange(body: dict) -> str | None:
+    """Why this is no task of 0.1 to the letter."""
+    try:
+        schema_v01.fits(body, schema_v01.TASK, 'the notification')
+    except schema_v01.WrongForm as wrong:
+        return str(wrong)
+    return None

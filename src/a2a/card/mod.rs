@@ -144,6 +144,8 @@ pub struct Publication {
     pub schemes: BTreeMap<SchemeName, SchemeForm>,
     pub streaming: bool,
     pub push: bool,
+    /// The same to callers of 0.1.
+    pub push_v0_1: bool,
     pub extended: bool,
     /// The URLs of the agent's own servers, to which no link of the card may lead.
     pub upstream: Vec<String>,

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use self::push::{Notification, Relayed, Webhooks, notification};
+pub use self::push::{Notification, Relayed, Webhooks};
 pub use super::answer::Told;
 pub use super::http_json::Written;
 pub use super::model::Error;

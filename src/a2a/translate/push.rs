@@ -1,7 +1,7 @@
 //! Webhooks of callers of another generation: in the requests that set them, in the answers that show them, and what agents
 //! post to them (A2A 0.3 §9.5, 1.0 §4.3).
 //!
-//! 0.3 tells a webhook of whole tasks, 1.0 of events, of which a task is one. What an agent posts is read by what it is: official
+//! 0.1 and 0.3 tell a webhook of whole tasks, 1.0 of events, of which a task is one. What an agent posts is read by what it is: official
 //! servers of 1.0 post their own form also where 0.3 was registered. Who stands in the place of a webhook is not known here.
 
 use bytes::Bytes;
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Error, Pair, Told, Written, open};
-use crate::a2a::model::{self, Event, GetTaskRequest, PushConfig, Request, Response};
-use crate::a2a::{Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, json, jsonrpc, v0_3};
+use crate::a2a::model::{Event, GetTaskRequest, PushConfig, Request, Response};
+use crate::a2a::{Binding, Call, Dialect, Generation, Operation, Revealed, RpcId, json, jsonrpc, v0_1, v0_3};
 
 /// Who stands between an agent and the webhooks of a call.
 pub trait Webhooks {
@@ -32,9 +32,9 @@ pub struct Notification {
 pub enum Relayed {
     /// This body.
     Body(Bytes),
-    /// The task as it is by then, which the agent has to be asked for: 0.3 knows no notification of less.
+    /// The task as it is by then, which the agent has to be asked for: 0.1 and 0.3 know no notification of less.
     Task,
-    /// 0.3 has no notification of a message without a task.
+    /// 0.1 and 0.3 have no notification of a message without a task.
     Nothing,
 }
 
@@ -59,68 +59,69 @@ impl Form<'_> {
     }
 }
 
-/// Reads what an agent of a generation posted, for a webhook of another one. Agents of 0.1 post tasks.
-pub fn notification(body: &[u8], by: Generation, to: Generation, limits: json::Limits) -> Result<Notification, Error> {
-    let (generation, operation) = match by {
-        Generation::V0_1 => (Generation::V0_1, Operation::Get),
-        Generation::V0_3 | Generation::V1_0 => serde_json::from_slice::<Form<'_>>(body)?.dialect(),
-    };
-    let id = RpcId::null();
-    let mut answer = Vec::with_capacity(64 + body.len());
-    open(&mut answer, &id);
-    answer.extend_from_slice(br#","result":"#);
-    answer.extend_from_slice(body);
-    answer.push(b'}');
-    let read = jsonrpc::read_answer(&answer, generation, operation, limits).map_err(|_| Error::Malformed)?;
-    if read.is_strange {
-        return Err(Error::Malformed);
-    }
-    let in_json_rpc = |generation| Dialect {
-        generation,
-        binding: Binding::JsonRpc,
-    };
-    let pair = Pair {
-        caller: in_json_rpc(to),
-        agent: in_json_rpc(generation),
-        tenant: None,
-        named: None,
-        asked: None,
-    };
-    let told = Told {
-        body: &answer,
-        failed: None,
-    };
-    let Ok(response) = pair.read_judged(operation, told, &read.revealed)? else {
-        return Err(Error::Malformed);
-    };
-    let relayed = relayed(to, response)?;
-    let revealed = read.revealed.into_iter().next().unwrap_or_default();
-    Ok(Notification { revealed, relayed })
-}
-
-fn relayed(to: Generation, response: Response<'_>) -> Result<Relayed, Error> {
-    let event = match response {
-        Response::Event(event) => event,
-        Response::Task(task) => Event::Task(task),
-        Response::Tasks(_) | Response::Push(_) | Response::Pushes(_) | Response::Nothing | Response::Card(_) => {
+impl Pair {
+    /// Reads what the agent posted, for a webhook of the caller's generation. Agents of 0.1 post tasks.
+    pub fn notification(&self, body: &[u8], limits: json::Limits) -> Result<Notification, Error> {
+        let (generation, operation) = match self.agent.generation {
+            Generation::V0_1 => (Generation::V0_1, Operation::Get),
+            Generation::V0_3 | Generation::V1_0 => serde_json::from_slice::<Form<'_>>(body)?.dialect(),
+        };
+        let id = RpcId::null();
+        let mut answer = Vec::with_capacity(64 + body.len());
+        open(&mut answer, &id);
+        answer.extend_from_slice(br#","result":"#);
+        answer.extend_from_slice(body);
+        answer.push(b'}');
+        let read = jsonrpc::read_answer(&answer, generation, operation, limits).map_err(|_| Error::Malformed)?;
+        if read.is_strange {
             return Err(Error::Malformed);
         }
-    };
-    let mut out = Vec::with_capacity(1024);
-    match (to, event) {
-        // No webhook of 0.1 is ever set.
-        (Generation::V0_1, _) => return Err(Error::Unsupported),
-        (Generation::V1_0, event) => Response::Event(event).write(&mut out)?,
-        (Generation::V0_3, Event::Task(task)) => v0_3::write_response(Response::Task(task), &mut out)?,
-        (Generation::V0_3, Event::Message(message)) if message.task_id.is_empty() => return Ok(Relayed::Nothing),
-        (Generation::V0_3, Event::Message(_) | Event::StatusUpdate(_) | Event::ArtifactUpdate(_)) => {
-            return Ok(Relayed::Task);
-        }
+        // In what form it came may be another than that of its calls.
+        let pair = Self {
+            agent: Dialect {
+                generation,
+                binding: Binding::JsonRpc,
+            },
+            ..self.clone()
+        };
+        let told = Told {
+            body: &answer,
+            failed: None,
+        };
+        let Ok(response) = pair.read_judged(operation, told, &read.revealed)? else {
+            return Err(Error::Malformed);
+        };
+        let relayed = self.relayed(response)?;
+        let revealed = read.revealed.into_iter().next().unwrap_or_default();
+        Ok(Notification { revealed, relayed })
     }
-    Ok(Relayed::Body(out.into()))
-}
 
-impl Pair {
+    fn relayed(&self, response: Response<'_>) -> Result<Relayed, Error> {
+        let event = match response {
+            Response::Event(event) => event,
+            Response::Task(task) => Event::Task(task),
+            Response::Tasks(_) | Response::Push(_) | Response::Pushes(_) | Response::Nothing | Response::Card(_) => {
+                return Err(Error::Malformed);
+            }
+        };
+        let mut out = Vec::with_capacity(1024);
+        match (self.caller.generation, event) {
+            (Generation::V1_0, event) => Response::Event(event).write(&mut out)?,
+            (Generation::V0_3, Event::Task(task)) => v0_3::write_response(Response::Task(task), &mut out)?,
+            (Generation::V0_1, Event::Task(task)) => {
+                v0_1::write_response(Response::Task(task), self.named()?.told(), &mut out)?;
+            }
+            (Generation::V0_1 | Generation::V0_3, Event::Message(message)) if message.task_id.is_empty() => {
+                return Ok(Relayed::Nothing);
+            }
+            (
+                Generation::V0_1 | Generation::V0_3,
+                Event::Message(_) | Event::StatusUpdate(_) | Event::ArtifactUpdate(_),
+            ) => return Ok(Relayed::Task),
+        }
+        Ok(Relayed::Body(out.into()))
+    }
+
     /// Puts addresses in the place of the webhooks of a request. Nobody who could is nobody who may.
     pub(super) fn register(&self, request: &mut Request<'_>, webhooks: Option<&dyn Webhooks>) -> Result<(), Error> {
         let config = match request {
@@ -128,9 +129,7 @@ impl Pair {
             Request::Send(request) | Request::Stream(request) => (request.configuration.as_mut())
                 .and_then(|configuration| configuration.task_push_notification_config.as_mut()),
             // One that was set by itself is an address of whoever relays.
-            Request::PushGet(_) if self.agent.generation == Generation::V0_1 && webhooks.is_none() => {
-                return Err(Error::Push);
-            }
+            Request::PushGet(_) if webhooks.is_none() && self.is_with_0_1() => return Err(Error::Push),
             Request::Get(_)
             | Request::List(_)
             | Request::Cancel(_)
@@ -144,6 +143,10 @@ impl Pair {
             None => Ok(()),
             Some(config) => webhooks.ok_or(Error::Push)?.register(config),
         }
+    }
+
+    fn is_with_0_1(&self) -> bool {
+        [self.caller.generation, self.agent.generation].contains(&Generation::V0_1)
     }
 
     /// Puts the caller's own webhooks back into an answer.
@@ -171,7 +174,7 @@ impl Pair {
         let Ok(Response::Task(task)) = self.read_judged(Operation::Get, told, judged)? else {
             return Err(Error::Malformed);
         };
-        match relayed(self.caller.generation, Response::Event(model::Event::Task(task)))? {
+        match self.relayed(Response::Event(Event::Task(task)))? {
             Relayed::Body(body) => Ok(body),
             Relayed::Task | Relayed::Nothing => Err(Error::Malformed),
         }

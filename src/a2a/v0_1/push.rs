@@ -1,7 +1,4 @@
 //! Push notification configurations (A2A 0.1, `PushNotificationConfig`): one a task, without an id of its own.
-//!
-//! Those of callers are refused at agents of later generations, because nobody tells webhooks in the form of 0.1; agents of 0.1 are
-//! given an address of the gateway.
 
 use serde::{Deserialize, Serialize};
 

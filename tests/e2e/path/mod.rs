@@ -32,3 +32,4 @@ mod v0_1;
 mod v0_1_agents;
 mod v0_1_both;
 mod v0_1_push;
+mod v0_1_webhooks;

@@ -12,13 +12,13 @@ use crate::harness::client::{open, read};
 use crate::harness::redis::Server;
 use crate::harness::{Answer, Gateway, call, eventually, get, of_task, with_upstream};
 
-const STRICT: &str = "v0_1: true";
+pub(super) const STRICT: &str = "v0_1: true";
 
-fn rpc(method: &str, params: &Value) -> String {
+pub(super) fn rpc(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": "r", "method": method, "params": params}).to_string()
 }
 
-fn send_to(task: &str, text: &str) -> String {
+pub(super) fn send_to(task: &str, text: &str) -> String {
     let message = json!({"role": "user", "parts": [{"type": "text", "text": text}]});
     rpc(
         "tasks/send",
@@ -30,26 +30,26 @@ fn stream_to(task: &str) -> String {
     send_to(task, "x").replace("tasks/send", "tasks/sendSubscribe")
 }
 
-fn about(method: &str, task: &str) -> String {
+pub(super) fn about(method: &str, task: &str) -> String {
     rpc(method, &json!({"id": task}))
 }
 
 /// What an agent speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaks {
+pub(super) enum Speaks {
     V0_3,
     V1_0,
 }
 
 impl Speaks {
-    fn card(self) -> &'static str {
+    pub(super) fn card(self) -> &'static str {
         match self {
             Self::V0_3 => CARD_0_3,
             Self::V1_0 => CARD,
         }
     }
 
-    fn task(self, id: &str, context: &str, state: &str) -> Value {
+    pub(super) fn task(self, id: &str, context: &str, state: &str) -> Value {
         match self {
             Self::V0_3 => json!({"kind": "task", "id": id, "contextId": context, "status": {"state": state}}),
             Self::V1_0 => {
@@ -60,14 +60,14 @@ impl Speaks {
     }
 
     /// As an answer to a send, or as an event.
-    fn told(self, task: Value) -> Value {
+    pub(super) fn told(self, task: Value) -> Value {
         match self {
             Self::V0_3 => task,
             Self::V1_0 => json!({ "task": task }),
         }
     }
 
-    fn update(self, id: &str, context: &str, state: &str) -> Value {
+    pub(super) fn update(self, id: &str, context: &str, state: &str) -> Value {
         match self {
             Self::V0_3 => json!({"kind": "status-update", "taskId": id, "contextId": context, "final": true,
                 "status": {"state": state}}),
@@ -84,7 +84,7 @@ impl Speaks {
         Agent::with_card(self.card(), move |request| self.answer(request, &count)).await
     }
 
-    fn answer(self, request: &Received, count: &AtomicUsize) -> Reply {
+    pub(super) fn answer(self, request: &Received, count: &AtomicUsize) -> Reply {
         let call = request.json();
         let params = &call["params"];
         let message = &params["message"];
@@ -124,7 +124,7 @@ fn events(text: &str) -> Vec<Value> {
         .collect()
 }
 
-fn result(answer: &Answer) -> Value {
+pub(super) fn result(answer: &Answer) -> Value {
     let answer = answer.json();
     assert_eq!(
         (&answer["jsonrpc"], &answer["id"]),
@@ -135,7 +135,7 @@ fn result(answer: &Answer) -> Value {
 }
 
 /// The answer that tasks get that are not there, whoever asks.
-fn not_found() -> Value {
+pub(super) fn not_found() -> Value {
     json!({"jsonrpc": "2.0", "id": "r", "error": {"code": -32001, "message": "Task not found"}})
 }
 
@@ -434,28 +434,6 @@ async fn a_name_is_free_again_when_the_agent_has_nothing_to_say_to_nobody() {
     .await;
     let message = agent.received().pop().expect("a call").json()["params"]["message"].clone();
     assert_eq!((agent.received().len(), message.get("taskId")), (2, None));
-}
-
-#[tokio::test]
-async fn webhooks_of_0_1_are_not_set() {
-    let agent = Speaks::V1_0.agent().await;
-    let gateway = start(&agent, STRICT).await;
-    let hook = json!({"url": "https://hooks.example/"});
-    let message = json!({"role": "user", "parts": []});
-    for body in [
-        rpc(
-            "tasks/pushNotification/set",
-            &json!({"id": "mine", "pushNotificationConfig": hook}),
-        ),
-        about("tasks/pushNotification/get", "mine"),
-        rpc(
-            "tasks/send",
-            &json!({"id": "mine", "message": message, "pushNotification": hook}),
-        ),
-    ] {
-        assert_eq!(by(ANN, &gateway, &body).await.code(), -32003, "{body}");
-    }
-    assert!(agent.received().is_empty());
 }
 
 #[tokio::test]

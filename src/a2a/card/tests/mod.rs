@@ -91,6 +91,7 @@ fn publication() -> Publication {
             .collect(),
         streaming: true,
         push: true,
+        push_v0_1: false,
         extended: true,
         upstream: vec![
             "http://10.0.0.9:9999/rpc".to_owned(),

@@ -1,6 +1,7 @@
 //! Webhooks in requests and answers, and what is told them.
 
 use super::*;
+use crate::a2a::Generation::V0_1;
 use crate::a2a::model::PushConfig;
 use crate::a2a::model::wire::Text;
 
@@ -91,9 +92,24 @@ fn the_callers_own_webhook_is_shown() {
     );
 }
 
+/// What an agent of a generation posted, for a webhook of another.
+fn posted(body: &str, by: Generation, to: Generation) -> Result<Notification, Error> {
+    let named = v0_1::Named {
+        task: Box::from("mine"),
+        ..v0_1::Named::default()
+    };
+    let pair = Pair {
+        caller: rpc(to),
+        agent: rpc(by),
+        tenant: None,
+        named: (to == V0_1).then(|| Box::new(named)),
+        asked: None,
+    };
+    pair.notification(body.as_bytes(), Limits::default())
+}
+
 fn told(body: &Value, to: Generation) -> Result<Value, Error> {
-    let notification = notification(body.to_string().as_bytes(), V0_3, to, Limits::default())?;
-    Ok(match notification.relayed {
+    Ok(match posted(&body.to_string(), V0_3, to)?.relayed {
         Relayed::Body(body) => serde_json::from_slice(&body).unwrap(),
         Relayed::Task => json!("task"),
         Relayed::Nothing => json!("nothing"),
@@ -115,7 +131,8 @@ fn notifications_are_told_in_the_form_of_their_webhook() {
     let status =
         json!({"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}});
     check(status.clone(), V1_0, &status);
-    check(status, V0_3, &json!("task"));
+    check(status.clone(), V0_3, &json!("task"));
+    check(status, V0_1, &json!("task"));
     let artifact = json!({"artifactUpdate": {"taskId": "t1", "contextId": "c1",
         "artifact": {"artifactId": "a1", "parts": [{"text": "14"}]}}});
     check(artifact.clone(), V1_0, &artifact);
@@ -127,16 +144,29 @@ fn notifications_are_told_in_the_form_of_their_webhook() {
     check(update, V1_0, &update_1_0);
     let message = json!({"message": {"messageId": "m1", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}});
     check(message.clone(), V1_0, &message);
-    check(message, V0_3, &json!("nothing"));
+    check(message.clone(), V0_3, &json!("nothing"));
+    check(message, V0_1, &json!("nothing"));
     let mut of_task = message_1_0();
     of_task["role"] = json!("ROLE_AGENT");
     check(json!({ "message": of_task }), V0_3, &json!("task"));
+    check(json!({ "message": of_task }), V0_1, &json!("task"));
+}
+
+#[test]
+fn webhooks_of_0_1_are_told_of_tasks_under_the_names_of_their_callers() {
+    for task in [task_0_3(), json!({ "task": task_1_0() })] {
+        let mut got = told(&task, V0_1).unwrap();
+        assert_eq!((&got["id"], &got["sessionId"]), (&json!("mine"), &json!("c1")));
+        assert_eq!(got["status"]["state"], "input-required");
+        let part = got["artifacts"][0]["parts"][0].take();
+        assert_eq!((&part["type"], got.get("kind")), (&json!("text"), None), "{got}");
+    }
 }
 
 #[test]
 fn a_notification_reveals_its_task() {
     let check = |body: Value, task: &str, state: Option<TaskState>| {
-        let read = notification(body.to_string().as_bytes(), V0_3, V1_0, Limits::default()).unwrap();
+        let read = posted(&body.to_string(), V0_3, V1_0).unwrap();
         let expected = Revealed {
             task: Some(TaskId::new(task)),
             context: Some(ContextId::new("c1")),
@@ -153,8 +183,8 @@ fn a_notification_reveals_its_task() {
 #[test]
 fn what_is_no_notification_is_malformed() {
     let check = |body: &str| {
-        for to in Generation::SPOKEN {
-            let read = notification(body.as_bytes(), V0_3, to, Limits::default());
+        for to in [V0_1, V0_3, V1_0] {
+            let read = posted(body, V0_3, to);
             assert_eq!(read.map(|_| ()), Err(Error::Malformed), "{body}");
         }
     };
@@ -206,7 +236,7 @@ fn a_task_that_was_asked_for_is_told_whole() {
 #[test]
 fn what_an_agent_of_0_1_posts_is_a_task() {
     let told = |body: &Value, to| {
-        let read = notification(body.to_string().as_bytes(), Generation::V0_1, to, Limits::default())?;
+        let read = posted(&body.to_string(), V0_1, to)?;
         let Relayed::Body(relayed) = read.relayed else {
             panic!("a task is whole");
         };
