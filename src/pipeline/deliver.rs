@@ -9,14 +9,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, header, request};
+use http::{HeaderValue, Method, Response, header, request};
 use hyper::body::Incoming;
 
 use super::send::{Way, place};
-use super::translate::ask;
+use super::translate::{ask, question};
 use super::{Agent, Enforced, Pipeline, Spoken};
 use crate::a2a::translate::{Notification, Pair, Relayed};
-use crate::a2a::{Binding, Dialect, Generation, Operation, Revealed, TaskId};
+use crate::a2a::{Binding, Dialect, Generation, Revealed, TaskId};
 use crate::affinity::{Inquiry, Knowledge};
 use crate::authorize::{self, Permit};
 use crate::gather::probe::Asker;
@@ -29,7 +29,6 @@ use crate::respond::body::Held;
 use crate::respond::learn::{self, Learner};
 use crate::respond::{Body, Reject, answer};
 use crate::route::RouteMatch;
-use crate::upstream::Outgoing;
 
 /// What became of the question whether there is a webhook.
 const CONFIRMED: &str = "confirmed";
@@ -247,7 +246,7 @@ impl Pipeline {
             return Ok(only.url.clone());
         }
         let asker = Asker { client, slot: None };
-        let outgoing = outgoing(pair, permit)?;
+        let outgoing = question(pair.agent, pair.ask_task(permit.call())?);
         let found = self.find(agent, permit, pair.agent, &enforced.ownership, asker, &outgoing);
         match found.await {
             Ok(Way::Owned(endpoint)) => Ok(endpoint),
@@ -267,7 +266,7 @@ impl Pipeline {
         held: &mut Held,
     ) -> Result<Bytes, Reject> {
         let permit = &learner.permit;
-        let outgoing = outgoing(pair, permit)?;
+        let outgoing = question(pair.agent, pair.ask_task(permit.call())?);
         let endpoint = agent.endpoints.owner(&learner.endpoint)?;
         let selected = match endpoint.enter() {
             Some(selected) => selected,
@@ -305,25 +304,6 @@ impl Enforced {
             asked: None,
         }
     }
-}
-
-/// The gateway's own question: nothing of it comes from the notification but the task.
-fn outgoing(pair: &Pair, permit: &Permit) -> Result<Box<Outgoing>, Reject> {
-    let mut headers = HeaderMap::new();
-    if pair.agent.generation == Generation::V1_0 {
-        headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0"));
-    }
-    let mut outgoing = Box::new(Outgoing {
-        headers,
-        method: Method::POST,
-        path: String::new(),
-        query: None,
-        body: Bytes::new(),
-        deadline: None,
-    });
-    outgoing.ask(pair.ask_task(permit.call())?);
-    outgoing.describe(pair.agent, Operation::Get);
-    Ok(outgoing)
 }
 
 async fn learn(learner: &Learner, revealed: &Revealed) -> Result<(), Reject> {

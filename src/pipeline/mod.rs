@@ -321,7 +321,13 @@ impl Pipeline {
             came: held.record.started().into(),
         };
         let desk = || self.desk(agent, &permit, task_owner);
-        let translating = Translating::begin(&enforced, &call, head, &mut outgoing, gathered, desk, naming);
+        let whole = match enforced.owes_session(&call) {
+            true => Box::pin(self.with_session(agent, &enforced, &permit, owner.as_ref())).await,
+            false => Ok(None),
+        };
+        let whole = whole.map_err(in_form)?;
+        let told = whole.as_ref().unwrap_or(&call);
+        let translating = Translating::begin(&enforced, told, head, &mut outgoing, gathered, desk, naming);
         let translating = translating.map_err(in_form)?;
         if enforced.fetches(call.operation) {
             let answered = extended::ask(agent, &permit, outgoing, translating, &mut held.record);

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header, request, response};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::naming::Named;
 use super::send::place;
-use super::{Agent, Enforced, Spoken};
+use super::{Agent, Enforced, Pipeline, Spoken};
 use crate::a2a::answer::{End, Whole};
 use crate::a2a::grpc::frame;
-use crate::a2a::translate::{self, Original, Pair, Standing, Webhooks};
+use crate::a2a::translate::{self, Original, Pair, Standing, Webhooks, Written};
 use crate::a2a::{
     Addressed, Binding, Call, Dialect, Generation, Operation, Revealed, TaskId, http_json, json, sse, v0_1,
 };
@@ -52,6 +52,13 @@ impl Enforced {
     pub(super) fn spoken(&self, caller: Generation) -> Option<&Spoken> {
         let same = self.spoken.iter().find(|spoken| spoken.generation == caller);
         same.or_else(|| self.spoken.iter().max_by_key(|spoken| spoken.generation))
+    }
+
+    /// Agents of 0.1 go by the session of a task, which callers of later generations need not name with it.
+    pub(super) fn owes_session(&self, call: &Call) -> bool {
+        let sends = matches!(call.operation, Operation::Send | Operation::Stream);
+        let unsaid = sends && call.task.is_some() && call.context.is_none();
+        unsaid && call.generation != Generation::V0_1 && self.is_of_0_1()
     }
 }
 
@@ -430,6 +437,62 @@ impl Translating {
             Err(_) => Err(Reject::new(Reason::UpstreamBadAnswer)),
         }
     }
+}
+
+impl Pipeline {
+    /// The call with the session of its task, of which the agent itself is asked. `None` where it does not know the task.
+    pub(super) async fn with_session(
+        &self,
+        agent: &Agent,
+        enforced: &Enforced,
+        permit: &Permit,
+        owner: Option<&Arc<str>>,
+    ) -> Result<Option<Call>, Reject> {
+        let call = permit.call();
+        let speaks = enforced.spoken(call.generation).map(Spoken::dialect);
+        let (Some(speaks), Some(url), Some(probe)) = (speaks, owner, permit.probe(Generation::V0_1)) else {
+            return Ok(None);
+        };
+        let asked = probe.call();
+        let Some(task) = &asked.task else {
+            return Ok(None);
+        };
+        let outgoing = question(speaks, translate::write_get(speaks, &asked.id, task, None)?);
+        let endpoint = agent.endpoints.owner(url)?;
+        let selected = match endpoint.enter() {
+            Some(selected) => selected,
+            None => place(agent, endpoint).await?,
+        };
+        let whole = ask(agent, &probe, speaks, &selected, outgoing).await?;
+        let read = answer::check(&whole, speaks, asked, self.json).map_err(Reject::new)?;
+        let found = match read.revealed.as_slice() {
+            [one] if one.task == asked.task && read.error.is_none() => one.context.clone(),
+            _ => None,
+        };
+        Ok(found.map(|context| Call {
+            context: Some(context),
+            ..Call::clone(call)
+        }))
+    }
+}
+
+/// What the gateway asks by itself: nothing of it comes from a caller.
+pub(super) fn question(speaks: Dialect, written: Written) -> Box<Outgoing> {
+    let mut headers = HeaderMap::new();
+    if speaks.generation == Generation::V1_0 {
+        headers.insert(hygiene::A2A_VERSION, V1_0);
+    }
+    let mut outgoing = Box::new(Outgoing {
+        headers,
+        method: Method::POST,
+        path: String::new(),
+        query: None,
+        body: Bytes::new(),
+        deadline: None,
+    });
+    outgoing.ask(written);
+    outgoing.describe(speaks, Operation::Get);
+    outgoing
 }
 
 /// What the gateway asks the agent besides, for a call that it has permitted: one whole answer.

@@ -134,11 +134,10 @@ pub fn read_request<'a>(
             let params: TaskPushConfig<'a> = serde_json::from_str(text)?;
             Request::PushCreate(params.into_model(named()?))
         }
-        // The one configuration of a task has its id, in the official servers of all generations.
         Operation::PushGet => Request::PushGet(model::PushName {
             tenant: Text::default(),
             task_id: named()?,
-            id: named()?,
+            id: Text::from(push::ONLY),
         }),
         Operation::PushList | Operation::PushDelete | Operation::ExtendedCard | Operation::List => {
             return Err(Error::Unsupported);

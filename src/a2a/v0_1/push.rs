@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::a2a::model;
 use crate::a2a::model::wire::{Text, or_default};
 
+/// What agents of later generations are told that the one configuration of a task is called: without a name each would make up its own.
+pub(super) const ONLY: &str = "0.1";
+
 #[derive(Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(super) struct PushConfig<'a> {
@@ -38,6 +41,7 @@ impl<'a> PushConfig<'a> {
     /// For the task of this name, which the agent gave it.
     pub(super) fn into_model(self, task: Text<'a>) -> model::PushConfig<'a> {
         model::PushConfig {
+            id: Text::from(ONLY),
             task_id: task,
             url: self.url,
             token: self.token,

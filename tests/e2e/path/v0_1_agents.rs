@@ -274,12 +274,34 @@ async fn the_session_is_the_context_that_the_caller_names() {
     let got = caller.by(ANN, &gateway, Send, &named).await.unwrap();
     assert_eq!(got[0]["task"]["contextId"], "its name");
     assert_eq!(last(&agent)["params"]["sessionId"], "its name");
-    // The agent knows its task's.
+    // The agent goes by the session of the task, and is the one who knows it.
     let mut more = message(Some(&got[0]["task"]));
     more["message"].as_object_mut().unwrap().remove("contextId");
-    let got = caller.by(ANN, &gateway, Send, &more).await.unwrap();
-    assert_eq!(got[0]["task"]["contextId"], "its name");
-    assert_eq!(last(&agent)["params"].get("sessionId"), None);
+    for caller in callers() {
+        let before = methods(&agent).len();
+        let got = caller.by(ANN, &gateway, Send, &more).await.unwrap();
+        assert_eq!(got[0]["task"]["contextId"], "its name", "{:?}", caller.0);
+        assert_eq!(last(&agent)["params"]["sessionId"], "its name", "{:?}", caller.0);
+        assert_eq!(methods(&agent).split_off(before), ["tasks/get", "tasks/send"]);
+        let got = caller.by(ANN, &gateway, Stream, &more).await.unwrap();
+        let contexts: Vec<_> = got.iter().map(context_of).collect();
+        assert!(contexts.iter().all(|context| *context == "its name"), "{contexts:?}");
+        assert_eq!(last(&agent)["params"]["sessionId"], "its name", "{:?}", caller.0);
+    }
+    more["message"]["contextId"] = "its name".into();
+    let before = methods(&agent).len();
+    callers()[0].by(ANN, &gateway, Send, &more).await.unwrap();
+    assert_eq!(
+        methods(&agent).split_off(before),
+        ["tasks/send"],
+        "who says it is not asked for"
+    );
+}
+
+/// The context of an event in the form of 1.0.
+fn context_of(event: &Value) -> &Value {
+    let told = event.as_object().and_then(|event| event.values().next());
+    &told.expect("one member")["contextId"]
 }
 
 #[tokio::test]

@@ -118,8 +118,8 @@ async fn callers_set_a_webhook_for_their_task_and_see_it() {
         assert_eq!(result(&got), shown, "{speaks:?}");
         let asked = agent.received().pop().expect("a call").json()["params"].clone();
         let named = match speaks {
-            Speaks::V0_3 => json!({"id": "theirs-0", "pushNotificationConfigId": "theirs-0"}),
-            Speaks::V1_0 => json!({"taskId": "theirs-0", "id": "theirs-0"}),
+            Speaks::V0_3 => json!({"id": "theirs-0", "pushNotificationConfigId": "0.1"}),
+            Speaks::V1_0 => json!({"taskId": "theirs-0", "id": "0.1"}),
         };
         assert_eq!(asked, named, "{speaks:?}");
         let posted = speaks.told(speaks.task("theirs-0", "theirs", "completed"));

@@ -194,7 +194,7 @@ fn metadata_of_calls_go_where_1_0_has_them() {
 fn push_configurations_have_no_id_of_their_own() {
     let config = json!({"url": "http://127.0.0.1:9/hook", "token": "t",
         "authentication": {"schemes": ["Bearer", "Basic"], "credentials": "c"}});
-    let of_1_0 = json!({"taskId": "agents-task", "url": "http://127.0.0.1:9/hook", "token": "t",
+    let of_1_0 = json!({"id": "0.1", "taskId": "agents-task", "url": "http://127.0.0.1:9/hook", "token": "t",
         "authentication": {"scheme": "Bearer", "credentials": "c"}});
     let params = json!({"id": "callers-task", "pushNotificationConfig": config});
     assert_eq!(request(Operation::PushCreate, &params, NAMES), Ok(of_1_0.clone()));
@@ -205,12 +205,15 @@ fn push_configurations_have_no_id_of_their_own() {
         json!(["Bearer"])
     );
     let asked = request(Operation::PushGet, &json!({"id": "callers-task"}), NAMES);
-    assert_eq!(asked, Ok(json!({"taskId": "agents-task", "id": "agents-task"})));
+    assert_eq!(asked, Ok(json!({"taskId": "agents-task", "id": "0.1"})));
     let mut params = send();
     params["pushNotification"] = config;
     let sent = request(Operation::Send, &params, NEW).unwrap();
     let inline = &sent["configuration"]["taskPushNotificationConfig"];
-    assert_eq!((inline.get("taskId"), &inline["url"]), (None, &of_1_0["url"]));
+    assert_eq!(
+        (inline.get("taskId"), &inline["id"], &inline["url"]),
+        (None, &of_1_0["id"], &of_1_0["url"])
+    );
 }
 
 #[test]
