@@ -50,8 +50,8 @@ class Plan:
         self.turns = 1 if quick else 12
         self.connections = 64
         # Size and calls, or calls a second: the slowest of the proxies is then about half as busy as it can be.
-        self.closed = {"unary_1k": (KIB, 4000), "unary_64k": (64 * KIB, 1000)}
-        self.follow = 3000
+        self.closed = {"unary_1k": (KIB, 4000 if quick else 8000), "unary_64k": (64 * KIB, 1000 if quick else 3000)}
+        self.follow = 3000 if quick else 6000
         self.steady = {"steady_1k": (KIB, 5000), "steady_64k": (64 * KIB, 1000)}
         self.steady_seconds = 1
         self.churn = 1_500
