@@ -8,6 +8,8 @@
 
 #[path = "corpus/grpc.rs"]
 mod grpc;
+#[path = "corpus/webhooks.rs"]
+mod webhooks;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -69,7 +71,7 @@ impl Exchange {
     fn all() -> Vec<Self> {
         let mut all = Self::over("jsonrpc");
         // A GET, so nothing that is read here.
-        all.retain(|exchange| exchange.name != "0.3/jsonrpc/error-get-on-rpc-url" && !exchange.is_of_0_1());
+        all.retain(|exchange| !exchange.name.ends_with("/error-get-on-rpc-url") && !exchange.is_of_0_1());
         assert!(all.len() > 200, "only {} exchanges", all.len());
         all
     }
@@ -104,9 +106,14 @@ impl Exchange {
 
     /// `None` if the request is no A2A call.
     fn call(&self) -> Option<(Generation, Operation)> {
+        let recorded = match self.expected["generation"].as_str()? {
+            // The same methods and members.
+            "0.2" => Generation::V0_3.as_str(),
+            other => other,
+        };
         let generation = Generation::ALL
             .into_iter()
-            .find(|generation| self.expected["generation"] == generation.as_str())?;
+            .find(|generation| recorded == generation.as_str())?;
         let operation = Operation::ALL
             .into_iter()
             .find(|operation| self.expected["operation"] == operation.as_str())?;
@@ -521,6 +528,43 @@ fn hand_written_rest_errors_have_their_code() {
         let answer = http_json::read_answer(&body, true, Generation::V1_0, Operation::Get, Limits::default());
         assert_eq!(answer.unwrap().error, Some(code), "{name}");
     }
+}
+
+#[test]
+fn hand_written_errors_of_gateways_have_codes_too() {
+    // Authentication and rates have none of their own in A2A: only that of a rate is of use to callers of an agent.
+    for (name, status, code) in [
+        ("401", 401, code::INTERNAL_ERROR),
+        ("403", 403, code::INTERNAL_ERROR),
+        ("429", 429, -31429),
+    ] {
+        let whole = fs::read_to_string(folder().join(format!("1.0/hand-written/http-{name}.res.txt"))).unwrap();
+        let (_, body) = whole.split_once("\n\n").or(whole.split_once("\r\n\r\n")).unwrap();
+        let fault = http_json::read_fault(status, body.as_bytes());
+        assert_eq!(fault.code, code, "{name}");
+        assert!(body.contains(fault.message.as_str()), "{name}");
+    }
+}
+
+#[test]
+fn hand_written_targets_are_read() {
+    let target = |name: &str| {
+        let whole = fs::read_to_string(folder().join(format!("1.0/hand-written/{name}.req.txt"))).unwrap();
+        let line = whole.lines().next().unwrap().to_owned();
+        let [method, target, _] = <[&str; 3]>::try_from(line.split(' ').collect::<Vec<_>>()).unwrap();
+        let (path, query) = target.split_once('?').unwrap();
+        let target = http_json::read_target(method, path, &Generation::SPOKEN).unwrap();
+        let request = http_json::read_request(&target, Some(query), b"").unwrap();
+        (target.operation, format!("{request:?}"))
+    };
+    let (operation, request) = target("list-tenant-query");
+    assert_eq!(operation, Operation::List);
+    for part in ["quay-7", "c-1", "20", "abc", "2026-11-01T00:00:00Z"] {
+        assert!(request.contains(part), "{part}: {request}");
+    }
+    let (operation, request) = target("get-with-version-in-query");
+    assert_eq!(operation, Operation::Get);
+    assert!(request.contains("9f1c"), "{request}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn the_front_page_tells_how_to_test_and_to_try() {
     let readme = read("README.md");
     for (needed, why) in [
         ("\ntests/run\n", "how to run the tests"),
-        ("cargo run --release --locked -- demo\n", "how to try the gateway"),
+        ("cargo run --locked -- demo\n", "how to try the gateway"),
         ("a2a-gateway run --agent ", "how to put it in front of an agent"),
         ("CHANGELOG.md", "where changes stand"),
     ] {

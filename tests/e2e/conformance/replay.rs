@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::harness::agent::{Agent, CARD, CARD_0_1, CARD_0_3, Reply};
+use crate::harness::agent::{Agent, CARD, CARD_0_1, CARD_0_3, CARD_HYBRID, Reply};
 use crate::harness::{Gateway, KEY, call};
 
 /// Exchanges that the gateway answers itself: name, HTTP status, JSON-RPC code, why.
@@ -50,10 +50,28 @@ const ANSWERED_HERE: &[(&str, u16, i64, &str)] = &[
         "the agent does not serve the other generation",
     ),
     (
+        "0.2/jsonrpc/error-v1-method-name",
+        200,
+        -32009,
+        "the agent does not serve the other generation",
+    ),
+    (
         "header-a2a-version-1",
         200,
         -32009,
         "a legacy method under A2A-Version 1.x contradicts itself",
+    ),
+    (
+        "error-legacy-method-with-version-1",
+        200,
+        -32009,
+        "a legacy method under A2A-Version 1.x contradicts itself",
+    ),
+    (
+        "error-list-legacy",
+        200,
+        -32601,
+        "0.3 has no list over JSON-RPC, and unknown methods are refused",
     ),
     ("0.1/jsonrpc/error-batch", 200, -32600, "no A2A version defines batches"),
     ("0.1/jsonrpc/error-parse", 200, -32700, "the body is not JSON"),
@@ -101,7 +119,7 @@ pub(super) struct Exchange {
 fn exchanges(generation: &str) -> Vec<Exchange> {
     // Nobody wrote an SDK for JavaScript then.
     let folders = match generation {
-        "0.1" => &["jsonrpc"][..],
+        "0.1" | "0.2" => &["jsonrpc"][..],
         _ => &["jsonrpc", "jsonrpc-js"],
     };
     let mut found = recorded(generation, folders);
@@ -294,8 +312,18 @@ async fn recorded_0_1_traffic_passes_untouched() {
 }
 
 #[tokio::test]
+async fn recorded_0_2_traffic_passes_untouched() {
+    replay("0.2", CARD_0_3, 40, false).await;
+}
+
+#[tokio::test]
 async fn recorded_0_3_traffic_passes_untouched() {
     replay("0.3", CARD_0_3, 60, false).await;
+}
+
+#[tokio::test]
+async fn recorded_0_3_traffic_of_servers_of_1_0_passes_untouched() {
+    replay("0.3-on-1.0-server", CARD_HYBRID, 45, false).await;
 }
 
 #[tokio::test]
@@ -305,7 +333,10 @@ async fn recorded_1_0_traffic_passes_untouched() {
 
 #[test]
 fn the_list_names_recordings_only() {
-    let all: Vec<Exchange> = ["0.1", "0.3", "1.0"].into_iter().flat_map(exchanges).collect();
+    let all: Vec<Exchange> = ["0.1", "0.2", "0.3", "0.3-on-1.0-server", "1.0"]
+        .into_iter()
+        .flat_map(exchanges)
+        .collect();
     for entry in ANSWERED_HERE {
         assert!(
             all.iter().any(|exchange| exchange.listed() == Some(entry)),

@@ -13,6 +13,7 @@ use super::v0_1_agents::{Tasks, agent, answer, begin, callers, last, message, me
 use crate::harness::agent::{Agent, CARD_0_1, Reply};
 use crate::harness::caller::{Caller, dialect};
 use crate::harness::client::open;
+use crate::harness::redis::Server;
 use crate::harness::{Answer, Gateway, OPEN, call, eventually, get};
 
 fn rpc(method: &str, params: &Value) -> String {
@@ -229,6 +230,49 @@ async fn an_id_is_free_again_where_no_task_was_begun() {
     }
     let failures = gateway.metric("a2a_gateway_upstream_failures_total").await;
     assert_eq!(failures, 0.0, "an agent that refuses works");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_gateways_that_begin_a_task_under_one_id_one_makes_it_its_callers() {
+    let server = Server::start();
+    let (answers, waiting): (Vec<_>, Vec<_>) = (0..2).map(|_| oneshot::channel()).unzip();
+    let (waiting, tasks) = (Mutex::new(waiting), Tasks::default());
+    let agent = Agent::with_card(CARD_0_1, move |request| match waiting.lock().unwrap().pop() {
+        Some(waiting) => Reply::Later(waiting),
+        None => answer(request, &tasks),
+    })
+    .await;
+    let state = format!("state: {{ store: redis, redis: {{ url: \"{}\" }} }}", server.url());
+    let yaml = with_keys(&yaml(&[agent.address], "")).replace("state: { store: memory }", &state);
+    let (one, other) = (Gateway::start(&yaml).await, Gateway::start(&yaml).await);
+    one.ready().await;
+    other.ready().await;
+    let send = send_to("t");
+    let telling = async {
+        eventually("both are under way", || async { agent.received().len() == 2 }).await;
+        for answer in answers {
+            let task = json!({"id": "t", "sessionId": "s of t", "status": {"state": "working"}});
+            let told = json!({"jsonrpc": "2.0", "id": "r", "result": task});
+            answer.send(told.to_string()).expect("the agent waits");
+        }
+    };
+    let (anns, bobs, ()) = tokio::join!(by(ANN, &one, &send), by(BOB, &other, &send), telling);
+    let ((owner, told), (stranger, withheld)) = match anns.json()["result"].is_object() {
+        true => ((ANN, anns), (BOB, bobs)),
+        false => ((BOB, bobs), (ANN, anns)),
+    };
+    assert_eq!(told.json()["result"]["id"], "t", "{}", told.text());
+    assert_eq!(withheld.json().get("result"), None, "{}", withheld.text());
+    assert_eq!(
+        by(owner, &one, &send).await.json()["result"]["id"],
+        "t",
+        "the agent has it"
+    );
+    for gateway in [&one, &other] {
+        let get = about("tasks/get", "t");
+        assert_eq!(by(owner, gateway, &get).await.json()["result"]["id"], "t");
+        assert_eq!(by(stranger, gateway, &get).await.code(), -32001);
+    }
 }
 
 #[tokio::test]
