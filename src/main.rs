@@ -1,12 +1,13 @@
 //! Arguments, logging, runtime, exit code; no logic.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use a2a_gateway::app::{self, Bound, Prepared, Step};
+use a2a_gateway::authenticate::keys;
 use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Config, Environment, LogFormat, Problem};
 use a2a_gateway::observe::access::AccessLog;
@@ -31,6 +32,7 @@ Examples:
   a2a-gateway run --agent http://localhost:9999       front one agent, without a file
   a2a-gateway check --config gateway.yaml             is the file good?
   a2a-gateway run --config gateway.yaml               run it
+  a2a-gateway key new --id partner-7                  an API key for a caller
   a2a-gateway schema > gateway.schema.json            for your editor
 
 Signals: SIGTERM and SIGINT drain and end; SIGHUP reads the configuration and every file that it names again.
@@ -80,6 +82,9 @@ enum Command {
         #[arg(long, default_value = "127.0.0.1:9901", value_name = "ADDR")]
         admin: SocketAddr,
     },
+    /// Make, hash and list API keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Ask a running gateway whether it is healthy; for container health checks.
     #[command(after_help = "Example:\n  a2a-gateway health --admin 127.0.0.1:9901")]
     Health {
@@ -91,8 +96,45 @@ enum Command {
     },
 }
 
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Make a key: the key goes to standard error, its entry for a list of `keys` to standard output.
+    #[command(
+        after_help = "Example:\n  a2a-gateway key new --id partner-7 --expires 2027-01-31T00:00:00Z --attribute tenant=acme >> keys.yaml"
+    )]
+    New {
+        /// Names the caller: `key:<id>` in logs and as owner of tasks.
+        #[arg(long)]
+        id: String,
+        /// For people, who see it in `key list`.
+        #[arg(long)]
+        label: Option<String>,
+        /// When it stops to be accepted (RFC 3339) [default: never].
+        #[arg(long, value_name = "TIME", value_parser = config::Moment::parse)]
+        expires: Option<config::Moment>,
+        /// A scope that it carries; may be repeated.
+        #[arg(long, value_name = "SCOPE")]
+        scope: Vec<String>,
+        /// What a policy may ask for, as name=value; may be repeated.
+        #[arg(long, value_name = "NAME=VALUE")]
+        attribute: Vec<String>,
+    },
+    /// Read a key from standard input and print what a configuration keeps of it.
+    #[command(after_help = "Example:\n  printf %s \"$KEY\" | a2a-gateway key hash")]
+    Hash,
+    /// List the keys of a configuration and of the files that it names, without the keys themselves.
+    #[command(after_help = "Example:\n  a2a-gateway key list --config gateway.yaml")]
+    List {
+        #[arg(long)]
+        config: PathBuf,
+    },
+}
+
 /// Where the configuration file is, if no argument says it.
 const CONFIG_VARIABLE: &str = "A2A_GATEWAY_CONFIG";
+
+/// Of standard input: more than any key has.
+const MOST_READ: u64 = 64 * 1024;
 
 const USAGE: u8 = 2;
 const INVALID: u8 = 64;
@@ -170,7 +212,62 @@ fn main() -> ExitCode {
             agents.stop().await;
             code
         }),
+        Command::Key(command) => key(command),
         Command::Health { admin, ready } => health(admin, if ready { "/ready" } else { "/health" }),
+    }
+}
+
+fn key(command: KeyCommand) -> ExitCode {
+    match command {
+        KeyCommand::New {
+            id,
+            label,
+            expires,
+            scope,
+            attribute,
+        } => {
+            let about = keys::About {
+                id,
+                label,
+                expires,
+                scopes: scope,
+                attributes: attribute,
+            };
+            match keys::make(&about) {
+                Ok(made) => {
+                    complain(&format!("the key, shown this once: {}", *made.key));
+                    say(&format!("{}\n", made.entry));
+                    ExitCode::SUCCESS
+                }
+                Err(error) => usage("key new", &error.to_string()),
+            }
+        }
+        KeyCommand::Hash => {
+            let mut key = zeroize::Zeroizing::new(Vec::new());
+            if let Err(error) = std::io::stdin().lock().take(MOST_READ).read_to_end(&mut key) {
+                return fail(INTERNAL, &format!("standard input cannot be read: {error}"));
+            }
+            // What a shell or an editor puts behind it.
+            let key = key.strip_suffix(b"\n").unwrap_or(&key);
+            match keys::hash(key) {
+                Ok(hash) => {
+                    say(&format!("{hash}\n"));
+                    ExitCode::SUCCESS
+                }
+                Err(error) => usage("key hash", &error.to_string()),
+            }
+        }
+        KeyCommand::List { config } => {
+            let listed =
+                app::load(&config, &Environment::process()).and_then(|config| keys::list(&config, &Clock::system()));
+            match listed {
+                Ok(lines) => {
+                    say(&lines);
+                    ExitCode::SUCCESS
+                }
+                Err(problems) => invalid(&problems),
+            }
+        }
     }
 }
 
@@ -384,7 +481,10 @@ fn invalid(problems: &[Problem]) -> ExitCode {
 fn usage(command: &str, text: &str) -> ExitCode {
     let mut all = Arguments::command();
     all.build();
-    if let Some(command) = all.find_subcommand_mut(command) {
+    let named = command
+        .split(' ')
+        .try_fold(&mut all, |at, name| at.find_subcommand_mut(name));
+    if let Some(command) = named {
         let error = command.error(clap::error::ErrorKind::MissingRequiredArgument, text);
         complain(error.to_string().trim_end());
     }

@@ -18,11 +18,13 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use super::places::{self, Found};
 use super::verifiers::read_yaml;
 use super::{Credential, Invalid, Proof, Shown, sha256};
-use crate::config::{ApiKey, ApiKeyPlace, Attribute, KeySource, Problem, files};
+use crate::clock::Clock;
+
+use crate::config::{ApiKey, ApiKeyPlace, Attribute, KeySource, Moment, Problem, files};
 use crate::http::query;
 
 /// Longest key that is hashed; a salted table hashes it once per stored key.
-const MAX_KEY: usize = 1024;
+pub(super) const MAX_KEY: usize = 1024;
 /// A check against salted hashes costs one hash each, about 0.2 ms in all at this number.
 const MAX_SALTED: usize = 1_000;
 const MAX_KEYS: usize = 100_000;
@@ -64,16 +66,24 @@ pub(super) struct Verifier {
     place: Place,
     source: KeySource,
     table: Table,
+    clock: Clock,
 }
 
 impl Verifier {
-    pub(super) fn load(scheme: &Arc<str>, key: &str, place: Place, source: &KeySource) -> Result<Self, Vec<Problem>> {
+    pub(super) fn load(
+        scheme: &Arc<str>,
+        key: &str,
+        place: Place,
+        source: &KeySource,
+        clock: &Clock,
+    ) -> Result<Self, Vec<Problem>> {
         let table = Table::load(scheme, key, source)?;
         Ok(Self {
             scheme: Arc::clone(scheme),
             place,
             source: source.clone(),
             table,
+            clock: clock.clone(),
         })
     }
 
@@ -89,12 +99,14 @@ impl Verifier {
             place: self.place.clone(),
             source: self.source.clone(),
             table,
+            clock: self.clock.clone(),
         }))
     }
 
     /// What a key that was shown before proves here.
     pub(super) fn again(&self, sha256: &[u8; 32], salt: &[u8]) -> Option<Arc<Proof>> {
-        self.table.of_hash(sha256, salt).map(Arc::clone)
+        let known = self.table.of_hash(sha256, salt)?;
+        known.holds(&self.clock).then(|| Arc::clone(&known.proof))
     }
 
     pub(super) fn verify(&self, parts: &request::Parts) -> Shown {
@@ -115,15 +127,29 @@ impl Verifier {
             Found::One(secret) if secret.is_empty() => Shown::Refused(Invalid::Malformed),
             Found::One(secret) if secret.len() > MAX_KEY => Shown::Refused(Invalid::TooLong),
             Found::One(secret) => match self.table.find(&secret) {
-                Some(proof) => Shown::Proof(proof),
+                Some(known) if known.holds(&self.clock) => Shown::Proof(Arc::clone(&known.proof)),
+                Some(_) => Shown::Refused(Invalid::Expired),
                 None => Shown::Refused(Invalid::UnknownKey),
             },
         }
     }
 }
 
+/// A key that is known.
+struct Known {
+    proof: Arc<Proof>,
+    expires: Option<u64>,
+}
+
+impl Known {
+    /// Most keys have no end, and are not compared with a clock.
+    fn holds(&self, clock: &Clock) -> bool {
+        self.expires.is_none_or(|end| clock.unix_seconds() < end)
+    }
+}
+
 struct Table {
-    plain: HashMap<[u8; 32], Arc<Proof>, RandomState>,
+    plain: HashMap<[u8; 32], Known, RandomState>,
     salted: Vec<Salted>,
     /// What the table was made from, to see whether a reload changes anything.
     keys: Vec<ApiKey>,
@@ -132,19 +158,16 @@ struct Table {
 struct Salted {
     salt: Vec<u8>,
     sha256: [u8; 32],
-    proof: Arc<Proof>,
+    known: Known,
 }
 
 impl Table {
     fn load(scheme: &Arc<str>, key: &str, source: &KeySource) -> Result<Self, Vec<Problem>> {
-        match source {
-            KeySource::Inline(keys) => Self::new(scheme, &format!("{key}.keys"), keys.clone()),
-            KeySource::File(path) => {
-                let key = format!("{key}.keys_file");
-                let text = files::read_text(path).map_err(|error| vec![Problem::new(&*key, describe(&error))])?;
-                Self::new(scheme, &key, parse(&key, path, &text)?)
-            }
-        }
+        let member = match source {
+            KeySource::Inline(_) => "keys",
+            KeySource::File(_) => "keys_file",
+        };
+        Self::new(scheme, &format!("{key}.{member}"), keys_of(key, source)?)
     }
 
     fn new(scheme: &Arc<str>, key: &str, keys: Vec<ApiKey>) -> Result<Self, Vec<Problem>> {
@@ -167,16 +190,19 @@ impl Table {
                 salt: entry.salt.clone(),
             };
             let scopes = entry.scopes.clone();
-            let proof = Proof::new(scheme, "key", &entry.id, scopes, &entry.attributes, credential);
+            let known = Known {
+                proof: Proof::new(scheme, "key", &entry.id, scopes, &entry.attributes, credential),
+                expires: entry.expires,
+            };
             let duplicate = if entry.salt.is_empty() {
-                plain.insert(entry.sha256, proof).is_some()
+                plain.insert(entry.sha256, known).is_some()
             } else {
-                let known = |other: &Salted| other.sha256 == entry.sha256 && other.salt == entry.salt;
-                let duplicate = salted.len() <= MAX_SALTED && salted.iter().any(known);
+                let same = |other: &Salted| other.sha256 == entry.sha256 && other.salt == entry.salt;
+                let duplicate = salted.len() <= MAX_SALTED && salted.iter().any(same);
                 salted.push(Salted {
                     salt: entry.salt.clone(),
                     sha256: entry.sha256,
-                    proof,
+                    known,
                 });
                 duplicate
             };
@@ -200,7 +226,7 @@ impl Table {
         }
     }
 
-    fn of_hash(&self, sha256: &[u8; 32], salt: &[u8]) -> Option<&Arc<Proof>> {
+    fn of_hash(&self, sha256: &[u8; 32], salt: &[u8]) -> Option<&Known> {
         if salt.is_empty() {
             return self.plain.get(sha256);
         }
@@ -208,15 +234,15 @@ impl Table {
             .salted
             .iter()
             .find(|entry| entry.sha256 == *sha256 && entry.salt == salt);
-        entry.map(|entry| &entry.proof)
+        entry.map(|entry| &entry.known)
     }
 
-    fn find(&self, secret: &[u8]) -> Option<Arc<Proof>> {
+    fn find(&self, secret: &[u8]) -> Option<&Known> {
         let digest = sha256(&[secret]);
-        if let Some((stored, proof)) = self.plain.get_key_value(&digest)
+        if let Some((stored, known)) = self.plain.get_key_value(&digest)
             && bool::from(stored.ct_eq(&digest))
         {
-            return Some(Arc::clone(proof));
+            return Some(known);
         }
         // Every entry is compared, and the comparison never branches: which entry matched does not show in the time.
         let mut found = u32::MAX;
@@ -225,7 +251,19 @@ impl Table {
             found.conditional_assign(&index, equal);
         }
         let entry = self.salted.get(usize::try_from(found).ok()?)?;
-        Some(Arc::clone(&entry.proof))
+        Some(&entry.known)
+    }
+}
+
+/// The keys of the scheme at this key of the configuration, as they stand there or in its file.
+pub(super) fn keys_of(key: &str, source: &KeySource) -> Result<Vec<ApiKey>, Vec<Problem>> {
+    match source {
+        KeySource::Inline(keys) => Ok(keys.clone()),
+        KeySource::File(path) => {
+            let key = format!("{key}.keys_file");
+            let text = files::read_text(path).map_err(|error| vec![Problem::new(&*key, describe(&error))])?;
+            parse(&key, path, &text)
+        }
     }
 }
 
@@ -244,9 +282,13 @@ struct RawKey {
     scopes: Vec<String>,
     #[serde(default)]
     attributes: Vec<String>,
+    #[serde(default)]
+    expires: Option<String>,
+    #[serde(default)]
+    label: String,
 }
 
-const EXPECTED: &str = "expected a list `keys` of `{ id, hash, scopes, attributes }`";
+const EXPECTED: &str = "expected a list `keys` of `{ id, hash, scopes, attributes, expires, label }`";
 
 pub(super) fn parse(key: &str, path: &Path, text: &str) -> Result<Vec<ApiKey>, Vec<Problem>> {
     let raw: RawFile = read_yaml(key, path, text, EXPECTED).map_err(|problem| vec![problem])?;
@@ -259,6 +301,14 @@ pub(super) fn parse(key: &str, path: &Path, text: &str) -> Result<Vec<ApiKey>, V
                 format!("keys[{index}].attributes in {} {cause}", path.display()),
             ));
         });
+        let expires = raw.expires.as_deref().map(Moment::parse).transpose();
+        let expires = expires.unwrap_or_else(|cause| {
+            problems.push(Problem::new(
+                key,
+                format!("keys[{index}].expires in {}: {cause}", path.display()),
+            ));
+            None
+        });
         match parse_hash(&raw.hash) {
             Some((salt, sha256)) => keys.push(ApiKey {
                 id: raw.id,
@@ -266,6 +316,8 @@ pub(super) fn parse(key: &str, path: &Path, text: &str) -> Result<Vec<ApiKey>, V
                 salt,
                 scopes: raw.scopes,
                 attributes,
+                expires: expires.map(|moment| moment.0),
+                label: raw.label,
             }),
             // The value itself is not repeated: it may be the key.
             None => problems.push(Problem::new(

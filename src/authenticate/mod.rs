@@ -14,6 +14,7 @@ mod error;
 mod head;
 mod jwks;
 mod jwt;
+pub mod keys;
 pub mod pattern;
 mod places;
 mod remote;

@@ -199,7 +199,7 @@ pub(super) struct Verifier {
 }
 
 enum Kind {
-    ApiKey(api_key::Verifier),
+    ApiKey(Box<api_key::Verifier>),
     Bearer(Box<jwt::Verifier>),
     Basic(Box<basic::Verifier>),
     Certificate(certificate::Verifier),
@@ -222,7 +222,7 @@ impl Verifier {
                 keys,
             } => {
                 let place = Place::new(&key, *place, place_name).map_err(|problem| vec![problem])?;
-                Kind::ApiKey(api_key::Verifier::load(&name, &key, place, keys)?)
+                Kind::ApiKey(Box::new(api_key::Verifier::load(&name, &key, place, keys, clock)?))
             }
             SchemeKind::Bearer { jwt, .. } | SchemeKind::OAuth2 { jwt, .. } | SchemeKind::OpenIdConnect { jwt, .. } => {
                 let before = before.and_then(|(kind, verifier)| verifier.bearer_of(kind, &jwt.keys));
@@ -239,7 +239,7 @@ impl Verifier {
     fn renewed(&self) -> Result<Next, Vec<Problem>> {
         let key = problem_key(&self.name);
         let other = match &self.kind {
-            Kind::ApiKey(verifier) => verifier.renewed(&key)?.map(Kind::ApiKey),
+            Kind::ApiKey(verifier) => verifier.renewed(&key)?.map(Box::new).map(Kind::ApiKey),
             Kind::Basic(verifier) => verifier.renewed(&key)?.map(|other| Kind::Basic(Box::new(other))),
             Kind::Certificate(_) => None,
             Kind::Bearer(verifier) => match self.trust_again()? {

@@ -249,6 +249,8 @@ fn a_configured_scheme_publishes_nothing_of_its_keys() {
                 salt: Vec::new(),
                 scopes: Vec::new(),
                 attributes: Vec::new(),
+                expires: None,
+                label: String::new(),
             }]),
         },
     };

@@ -40,6 +40,7 @@ pub use redact::{redacted, shown_url};
 pub use schema::schema;
 pub use secret::Secret;
 pub use start::{Arguments, from_arguments};
+pub use units::Moment;
 
 /// One thing that is wrong with the configuration: where, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -274,6 +274,10 @@ pub struct ApiKey {
     pub salt: Vec<u8>,
     pub scopes: Vec<String>,
     pub attributes: Vec<Attribute>,
+    /// From then on it is refused, in Unix seconds.
+    pub expires: Option<u64>,
+    /// For people.
+    pub label: String,
 }
 
 /// What is known of a caller beside its id.

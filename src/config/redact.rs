@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Envelope;
 use super::model::*;
-use super::units::{Percent, Rate, Size, Time, Wait};
+use super::units::{Moment, Percent, Rate, Size, Time, Wait};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, v0_1};
 
@@ -245,7 +245,11 @@ fn scheme(scheme: &Scheme) -> Value {
 }
 
 fn key(key: &ApiKey) -> Value {
-    json!({ "id": key.id, "hash": BLANK, "scopes": key.scopes })
+    let mut shown = json!({ "id": key.id, "hash": BLANK, "scopes": key.scopes });
+    if let Some(expires) = key.expires {
+        add(&mut shown, "expires", Moment(expires).to_string());
+    }
+    shown
 }
 
 fn rule(rule: &CertificateRule) -> String {

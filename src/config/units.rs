@@ -49,6 +49,10 @@ pub struct Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percent(pub u32);
 
+/// A point in time, to the second: `2027-01-31T00:00:00Z` (RFC 3339), in Unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub u64);
+
 /// Text that is a secret; never serialised, blank in `Debug`.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
@@ -62,6 +66,7 @@ pub fn verify(unit: &str, text: &str) -> Option<Result<(), String>> {
         Size::UNIT => Some(Size::parse(text).map(drop)),
         Rate::UNIT => Some(Rate::parse(text).map(drop)),
         Percent::UNIT => Some(Percent::parse(text).map(drop)),
+        Moment::UNIT => Some(Moment::parse(text).map(drop)),
         _ => None,
     }
 }
@@ -206,6 +211,23 @@ impl Percent {
     }
 }
 
+impl Moment {
+    const UNIT: &'static str = "time";
+    const PATTERN: &'static str =
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$";
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        // Of the forms that are read here, those of RFC 3339 have no brackets, and no offset in seconds.
+        let plain = text.len() <= 40 && !text.contains('[');
+        let time = text.parse::<jiff::Timestamp>().ok().filter(|_| plain);
+        time.and_then(|time| u64::try_from(time.as_second()).ok())
+            .map(Self)
+            .ok_or_else(|| {
+                format!("`{text}` is not a time since 1970; write it with its offset, e.g. `2027-01-31T00:00:00Z`")
+            })
+    }
+}
+
 fn too_long(text: &str) -> String {
     format!("`{text}` is too long; at most 3650d")
 }
@@ -269,6 +291,16 @@ impl fmt::Display for Percent {
     }
 }
 
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = i64::try_from(self.0).map(jiff::Timestamp::from_second);
+        match time {
+            Ok(Ok(time)) => time.fmt(f),
+            Ok(Err(_)) | Err(_) => self.0.fmt(f),
+        }
+    }
+}
+
 impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
@@ -319,4 +351,4 @@ macro_rules! unit_text {
     )*};
 }
 
-unit_text! { Time Wait Size Rate Percent }
+unit_text! { Time Wait Size Rate Percent Moment }

@@ -253,7 +253,7 @@ fn files_are_looked_into_although_the_configuration_has_mistakes() {
         ],
         &format!(
             "{DRAIN_SAYS}\n\
-             security_schemes.a.keys_file (line 6): broken cannot be read at line 1: expected a list `keys` of `{{ id, hash, scopes, attributes }}`, each member once and no others\n\
+             security_schemes.a.keys_file (line 6): broken cannot be read at line 1: expected a list `keys` of `{{ id, hash, scopes, attributes, expires, label }}`, each member once and no others\n\
              security_schemes.b.users_file (line 6): cannot read no: {NO_FILE}\n\
              security_schemes.c.jwks_file (line 6): broken is refused: it is not a JSON Web Key Set\n\
              security_schemes.d.jwks_ca (line 6): broken holds no certificate"
@@ -299,7 +299,7 @@ fn files_of_a_section_with_mistakes_are_looked_into() {
         &format!(
             "security_schemes.a.name (line 5): `a b` cannot be the name of a header, parameter or cookie\n\
              security_schemes.b.flows (line 5): is required with the type oauth2\n\
-             security_schemes.a.keys_file (line 5): broken cannot be read at line 1: expected a list `keys` of `{{ id, hash, scopes, attributes }}`, each member once and no others\n\
+             security_schemes.a.keys_file (line 5): broken cannot be read at line 1: expected a list `keys` of `{{ id, hash, scopes, attributes, expires, label }}`, each member once and no others\n\
              security_schemes.b.jwks_file (line 5): cannot read no: {NO_FILE}"
         ),
     );

@@ -108,6 +108,37 @@ async fn a_file_holds_salted_and_unsalted_hashes() {
     check("k:read", "two", "! missing-scope").await;
 }
 
+#[tokio::test]
+async fn a_key_is_good_until_it_expires() {
+    let time = Time::new();
+    let entry = |id: &str, salt: &str, more: &str| {
+        let salted = if salt.is_empty() { vec![] } else { vec![0xab] };
+        let hash = hex(&sha256(&[&salted, id.as_bytes()]));
+        format!("- {{ id: {id}, hash: \"sha256:{salt}{hash}\"{more} }}\n")
+    };
+    // Of one second after `NOW`.
+    let end = ", expires: 2027-01-15T08:00:01Z, label: until then";
+    let plain = [entry("ann", "", end), entry("bob", "ab:", end), entry("carl", "", "")].concat();
+    let (_file, scheme) = key_file(&format!("keys:\n{plain}"));
+    let verifiers = try_build(vec![("k", scheme)], &time).unwrap();
+    for (seconds, expected) in [(NOW, "key:"), (NOW + 1, "! expired"), (NOW + 9, "! expired")] {
+        time.set(seconds);
+        for id in ["ann", "bob"] {
+            let found = one(&verifiers, "k", &head("/", &[("x-api-key", id)])).await;
+            let expected = if expected == "key:" {
+                format!("key:{id}")
+            } else {
+                expected.to_owned()
+            };
+            assert_eq!(found, expected, "{id} at {seconds}");
+        }
+        assert_eq!(
+            one(&verifiers, "k", &head("/", &[("x-api-key", "carl")])).await,
+            "key:carl"
+        );
+    }
+}
+
 #[test]
 fn a_file_that_is_wrong_is_refused_without_repeating_a_key() {
     let digest = hex(&sha256(&[b"one"]));
@@ -136,6 +167,10 @@ fn a_file_that_is_wrong_is_refused_without_repeating_a_key() {
         "sha256sum",
     );
     check("keys:\n- { id: a, key: hunter2 }\n", "at line 2");
+    check(
+        &format!("keys:\n- {{ id: a, hash: \"sha256:{digest}\", expires: tomorrow }}\n"),
+        "is not a time since 1970",
+    );
     check("keys: hunter2\n", "expected a list `keys`");
     check("hunter2", "expected a list `keys`");
     check("keys: []\nkeys: []\n", "expected a list `keys`");
@@ -197,6 +232,8 @@ fn salted_keys_are_bounded() {
             salt: vec![1],
             scopes: Vec::new(),
             attributes: Vec::new(),
+            expires: None,
+            label: String::new(),
         });
         let scheme = scheme(SchemeKind::ApiKey {
             place: ApiKeyPlace::Header,

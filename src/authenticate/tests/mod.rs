@@ -95,6 +95,8 @@ fn inline_keys(ids: &[&str]) -> KeySource {
                 salt: Vec::new(),
                 scopes: Vec::new(),
                 attributes: Vec::new(),
+                expires: None,
+                label: String::new(),
             })
             .collect(),
     )

@@ -268,6 +268,8 @@ fn inline_keys(check: &mut Check<'_>, key: &str, raw: &List<RawKey>) -> Option<V
                 salt,
                 scopes: raw.scopes.items().map(|(_, scope)| scope.clone()).collect(),
                 attributes,
+                expires: raw.expires.map(|moment| moment.0),
+                label: raw.label.clone().unwrap_or_default(),
             }),
             (Some(_) | None, _) => complete = false,
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::units::Time;
+use super::super::units::{Moment, Time};
 use super::{List, Names};
 
 /// Alternatives (any one suffices) of schemes that are needed together, as in an agent card.
@@ -26,7 +26,7 @@ pub struct RawScheme {
     pub name: Option<String>,
     /// `apiKey`: the accepted keys, as hashes. Either this or `keys_file`.
     pub keys: Option<List<RawKey>>,
-    /// `apiKey`: file with the accepted keys (`keys: [ { id, hash, scopes, attributes } ]`), read again when it changes.
+    /// `apiKey`: file with the accepted keys (`keys: [ { id, hash, scopes, attributes, expires, label } ]`), read again when it changes.
     pub keys_file: Option<String>,
     /// `http`: the HTTP authentication scheme.
     pub scheme: Option<RawHttpScheme>,
@@ -119,4 +119,8 @@ pub struct RawKey {
     /// What a policy may ask for beside the id, each as `name=value`, like a token's claims: e.g. `tenant=acme`. None by
     /// default.
     pub attributes: List<String>,
+    /// When the key stops to be accepted, e.g. `2027-01-31T00:00:00Z`. Never by default.
+    pub expires: Option<Moment>,
+    /// For people: shown by `a2a-gateway key list`, and nowhere else.
+    pub label: Option<String>,
 }

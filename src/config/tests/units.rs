@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::check::url::Url;
 use super::super::suggest;
-use super::super::units::{Rate, Size, Time, Wait};
+use super::super::units::{Moment, Rate, Size, Time, Wait};
 
 #[test]
 fn durations() {
@@ -83,6 +83,29 @@ fn sizes() {
         "1 KiB",
     ] {
         assert!(Size::parse(text).is_err(), "{text:?} is no size");
+    }
+}
+
+#[test]
+fn moments() {
+    let check = |text: &str, seconds: u64, shown: &str| {
+        assert_eq!(Moment::parse(text), Ok(Moment(seconds)), "{text}");
+        assert_eq!(Moment(seconds).to_string(), shown);
+    };
+    check("1970-01-01T00:00:00Z", 0, "1970-01-01T00:00:00Z");
+    check("2027-01-15T08:00:00Z", 1_800_000_000, "2027-01-15T08:00:00Z");
+    check("2027-01-15T10:00:00.9+02:00", 1_800_000_000, "2027-01-15T08:00:00Z");
+    for text in [
+        "",
+        "2027-01-15",
+        "2027-01-15T08:00:00",
+        "2027-02-30T08:00:00Z",
+        "1969-12-31T23:59:58Z",
+        "2027-01-15T08:00:00Z[UTC]",
+        "1800000000",
+        "tomorrow",
+    ] {
+        assert!(Moment::parse(text).is_err(), "{text:?} is no time");
     }
 }
 

@@ -46,8 +46,11 @@ async fn help_shows_examples_and_exit_codes() {
 
 #[tokio::test]
 async fn every_command_has_help() {
-    for command in ["run", "check", "schema", "demo", "health"] {
-        let ended = run(&[command, "--help"]).await;
+    for command in [
+        "run", "check", "schema", "demo", "health", "key", "key new", "key hash", "key list",
+    ] {
+        let arguments: Vec<_> = command.split(' ').chain(["--help"]).collect();
+        let ended = run(&arguments).await;
         assert_eq!(ended.code, Some(0), "{command}");
         assert!(ended.stdout.contains("Usage: a2a-gateway "), "{}", ended.stdout);
     }

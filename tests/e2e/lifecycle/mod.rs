@@ -4,6 +4,7 @@
 mod binary;
 mod drain;
 mod examples;
+mod keys;
 mod program;
 mod reload;
 mod reload_agents;
