@@ -16,8 +16,8 @@ use super::send::{Way, place};
 use super::translate::{ask, question};
 use super::{Agent, Enforced, Pipeline, Spoken};
 use crate::a2a::translate::{Notification, Pair, Relayed};
-use crate::a2a::{Binding, Dialect, Generation, Revealed, TaskId};
-use crate::affinity::{Inquiry, Knowledge};
+use crate::a2a::{Binding, Dialect, Generation, Revealed, TaskId, v0_1};
+use crate::affinity::{Alias, Inquiry, Knowledge};
 use crate::authorize::{self, Permit};
 use crate::gather::probe::Asker;
 use crate::http::{body, hygiene};
@@ -26,7 +26,7 @@ use crate::owners::Named;
 use crate::parse;
 use crate::push::{Relay, Ticket};
 use crate::respond::body::Held;
-use crate::respond::learn::{self, Learner};
+use crate::respond::learn::{self, Learner, Naming};
 use crate::respond::{Body, Reject, answer};
 use crate::route::RouteMatch;
 
@@ -223,14 +223,50 @@ impl Pipeline {
             None => self.endpoint_of(agent, enforced, &permit, pair, client).await?,
         };
         held.record.endpoint = Some(endpoint.clone());
+        let naming = match &ticket.named {
+            None => None,
+            Some(named) => Some(self.naming_of(agent, ticket, named, task, vouched).await?),
+        };
         Ok(Learner {
             affinity: self.affinity.clone(),
             metrics: agent.metrics.clone(),
             endpoint,
             permit,
             ownership: ownership.clone(),
-            naming: None,
+            naming,
         })
+    }
+
+    /// The name of a caller of 0.1, which must be that of this task: it is all that the webhook is told of which task it is. What is
+    /// told before the call is answered that makes the task tells what the name stands for.
+    async fn naming_of(
+        &self,
+        agent: &Agent,
+        ticket: &Ticket,
+        named: &v0_1::Named,
+        task: &TaskId,
+        vouched: bool,
+    ) -> Result<Arc<Naming>, Reject> {
+        let name = &*agent.metrics.name;
+        let alias = Alias::new(&ticket.registrant, &TaskId::new(&named.task));
+        let knowledge = match self.affinity.inquire_alias(name, &alias) {
+            Inquiry::Settled => Knowledge::Whole,
+            Inquiry::Away => Knowledge::Partial,
+            Inquiry::Asking(asking) => asking.await,
+        };
+        let is_its_own = match self.affinity.alias(name, &alias) {
+            Some(meaning) => meaning.task == *task,
+            None if knowledge == Knowledge::Partial => return Err(Reject::new(Reason::OwnerUnavailable)),
+            None => vouched,
+        };
+        if !is_its_own {
+            return Err(Reject::new(Reason::PushForeign));
+        }
+        Ok(Arc::new(Naming {
+            alias,
+            session: named.session.clone(),
+            beginning: None,
+        }))
     }
 
     /// Where a task is that no answer has told of yet: a notification may come before the answer to the send.

@@ -322,7 +322,7 @@ impl Pipeline {
         };
         let desk = || self.desk(agent, &permit, task_owner);
         let whole = match enforced.owes_session(&call) {
-            true => Box::pin(self.with_session(agent, &enforced, &permit, owner.as_ref())).await,
+            true => Box::pin(self.with_session(agent, &enforced, &permit, owner.as_ref(), &outgoing)).await,
             false => Ok(None),
         };
         let whole = whole.map_err(in_form)?;

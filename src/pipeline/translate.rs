@@ -447,6 +447,7 @@ impl Pipeline {
         enforced: &Enforced,
         permit: &Permit,
         owner: Option<&Arc<str>>,
+        outgoing: &Outgoing,
     ) -> Result<Option<Call>, Reject> {
         let call = permit.call();
         let speaks = enforced.spoken(call.generation).map(Spoken::dialect);
@@ -457,17 +458,32 @@ impl Pipeline {
         let Some(task) = &asked.task else {
             return Ok(None);
         };
-        let outgoing = question(speaks, translate::write_get(speaks, &asked.id, task, None)?);
         let endpoint = agent.endpoints.owner(url)?;
         let selected = match endpoint.enter() {
             Some(selected) => selected,
             None => place(agent, endpoint).await?,
         };
-        let whole = ask(agent, &probe, speaks, &selected, outgoing).await?;
-        let read = answer::check(&whole, speaks, asked, self.json).map_err(Reject::new)?;
-        let found = match read.revealed.as_slice() {
-            [one] if one.task == asked.task && read.error.is_none() => one.context.clone(),
-            _ => None,
+        // With what the agent is told of the caller.
+        let mut outgoing = Box::new(outgoing.clone());
+        outgoing.query = None;
+        let headers = &mut outgoing.headers;
+        drop_request_fields(headers);
+        drop_fields(headers, &CONDITIONS);
+        drop_fields(headers, &OF_ANOTHER_BODY);
+        headers.remove(hygiene::A2A_VERSION);
+        rename_extensions(headers, speaks.generation);
+        outgoing.ask(translate::write_get(speaks, &asked.id, task, None)?);
+        outgoing.describe(speaks, Operation::Get);
+        // What is wrong with an agent that does not say it, the send will tell.
+        let Ok(whole) = ask(agent, &probe, speaks, &selected, outgoing).await else {
+            return Ok(None);
+        };
+        let found = match answer::check(&whole, speaks, asked, self.json) {
+            Ok(read) if read.error.is_none() => match read.revealed.as_slice() {
+                [one] if one.task == asked.task => one.context.clone(),
+                _ => None,
+            },
+            Ok(_) | Err(_) => None,
         };
         Ok(found.map(|context| Call {
             context: Some(context),

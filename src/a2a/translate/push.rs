@@ -91,8 +91,12 @@ impl Pair {
         let Ok(response) = pair.read_judged(operation, told, &read.revealed)? else {
             return Err(Error::Malformed);
         };
-        let relayed = self.relayed(response)?;
         let revealed = read.revealed.into_iter().next().unwrap_or_default();
+        // A message alone is about no task; what else is told is, and nobody could judge whose it is.
+        if revealed.task.is_none() && !matches!(response, Response::Event(Event::Message(_))) {
+            return Err(Error::Malformed);
+        }
+        let relayed = self.relayed(response)?;
         Ok(Notification { revealed, relayed })
     }
 

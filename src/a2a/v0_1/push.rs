@@ -61,7 +61,10 @@ impl<'a> From<model::PushConfig<'a>> for PushConfig<'a> {
             url: config.url,
             token: config.token,
             authentication: config.authentication.map(|authentication| Authentication {
-                schemes: vec![authentication.scheme],
+                schemes: Some(authentication.scheme)
+                    .filter(|scheme| !scheme.is_empty())
+                    .into_iter()
+                    .collect(),
                 credentials: authentication.credentials,
             }),
         }

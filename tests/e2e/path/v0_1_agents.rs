@@ -298,6 +298,43 @@ async fn the_session_is_the_context_that_the_caller_names() {
     );
 }
 
+#[tokio::test]
+async fn the_agent_is_asked_for_the_session_with_what_the_caller_shows() {
+    let tasks = Tasks::default();
+    let agent = Agent::with_card(CARD_0_1, move |request| match request.field("x-api-key") {
+        Some(_) => answer(request, &tasks),
+        None => Reply::Whole(401, "", "who?".to_owned()),
+    })
+    .await;
+    let gateway = start(&agent, "forward_credentials: true").await;
+    for caller in callers() {
+        let task = begin(caller, ANN, &gateway).await;
+        let mut more = message(Some(&task));
+        more["message"].as_object_mut().unwrap().remove("contextId");
+        let got = caller.by(ANN, &gateway, Send, &more).await;
+        assert_eq!(got.unwrap()[0]["task"]["id"], task["id"], "{:?}", caller.0);
+        assert_eq!(last(&agent)["params"]["sessionId"], task["contextId"], "{:?}", caller.0);
+    }
+}
+
+#[tokio::test]
+async fn a_send_goes_on_where_the_agent_does_not_say_the_session() {
+    let tasks = Tasks::default();
+    let agent = Agent::with_card(CARD_0_1, move |request| match request.json()["method"].as_str() {
+        Some("tasks/get") => Reply::Whole(500, "content-type: text/html\r\n", "<p>no</p>".to_owned()),
+        _ => answer(request, &tasks),
+    })
+    .await;
+    let gateway = start(&agent, "").await;
+    let caller = callers()[0];
+    let task = begin(caller, ANN, &gateway).await;
+    let mut more = message(Some(&task));
+    more["message"].as_object_mut().unwrap().remove("contextId");
+    let got = caller.by(ANN, &gateway, Send, &more).await;
+    assert_eq!(got.unwrap()[0]["task"]["id"], task["id"]);
+    assert_eq!(last(&agent)["params"].get("sessionId"), None);
+}
+
 /// The context of an event in the form of 1.0.
 fn context_of(event: &Value) -> &Value {
     let told = event.as_object().and_then(|event| event.values().next());

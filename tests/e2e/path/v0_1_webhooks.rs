@@ -149,20 +149,39 @@ async fn a_webhook_for_no_task_of_the_callers_is_not_found() {
 #[tokio::test]
 async fn a_webhook_is_told_before_its_send_is_answered() {
     let (release, later) = oneshot::channel::<String>();
-    let later = Mutex::new(Some(later));
-    let agent = Agent::start(move |_| Reply::Later(later.lock().unwrap().take().expect("one call"))).await;
+    let (count, hooks, later) = (AtomicUsize::new(1), Mutex::default(), Mutex::new(Some(later)));
+    let agent = Agent::start(move |request| match later.lock().unwrap().take() {
+        Some(later) => Reply::Later(later),
+        None => answer(Speaks::V1_0, request, &count, &hooks),
+    })
+    .await;
     let hook = webhook().await;
     let gateway = start(&agent).await;
     let send = with_webhook(&send_to("mine", "x"), &config(&hook));
     let telling = async {
         eventually("the agent is called", || async { !agent.received().is_empty() }).await;
-        let working = Speaks::V1_0.told(Speaks::V1_0.task("theirs-0", "my session", "working"));
-        assert_eq!(notify(&gateway, &given(&agent), &working).await.status, 200);
-        check_told(&hook, "my session", "working");
-        // Meanwhile the name is one of a task that is being made.
+        let (path, rpc) = (
+            given(&agent),
+            agent.received().pop().expect("a call").json()["id"].clone(),
+        );
+        // The name is one of a task that is being made.
         let early = by(ANN, &gateway, &set("mine", &config(&hook))).await;
         assert_eq!((early.status, early.code()), (409, -31409));
-        let rpc = agent.received().pop().expect("a call").json()["id"].clone();
+        let working = Speaks::V1_0.told(Speaks::V1_0.task("theirs-0", "my session", "working"));
+        assert_eq!(notify(&gateway, &path, &working).await.status, 200);
+        check_told(&hook, "my session", "working");
+        // Whoever has heard of it may ask for it.
+        assert_eq!(
+            result(&by(ANN, &gateway, &about("tasks/get", "mine")).await)["id"],
+            "mine"
+        );
+        assert_eq!(
+            agent.received().pop().expect("a call").json()["params"]["id"],
+            "theirs-0"
+        );
+        assert_eq!(by(BOB, &gateway, &about("tasks/get", "mine")).await.json(), not_found());
+        let another = Speaks::V1_0.told(Speaks::V1_0.task("theirs-7", "my session", "working"));
+        assert_ne!(notify(&gateway, &path, &another).await.status, 200, "it makes one task");
         let answer = json!({"jsonrpc": "2.0", "id": rpc, "result": working});
         release.send(answer.to_string()).expect("the agent waits");
     };
@@ -170,6 +189,66 @@ async fn a_webhook_is_told_before_its_send_is_answered() {
     assert_eq!(result(&sent)["id"], "mine", "{}", sent.text());
     let record = get(gateway.admin, "/tasks/agent/theirs-0").await.json();
     assert_eq!(record["owner"], "key:ann", "{record}");
+}
+
+#[tokio::test]
+async fn a_webhook_is_told_of_the_task_of_its_name_alone() {
+    for speaks in [Speaks::V0_3, Speaks::V1_0] {
+        let (agent, hook) = (keeping(speaks).await, webhook().await);
+        let gateway = start(&agent).await;
+        // Her own too: the webhook would take it for that of its name.
+        by(ANN, &gateway, &send_to("old", "x")).await;
+        by(ANN, &gateway, &with_webhook(&send_to("mine", "x"), &config(&hook))).await;
+        let path = given(&agent);
+        let done = speaks.told(speaks.task("theirs-0", "my session", "completed"));
+        assert_eq!(notify(&gateway, &path, &done).await.status, 403, "{speaks:?}");
+        let mut nameless = speaks.task("", "my session", "completed");
+        assert_eq!(
+            notify(&gateway, &path, &speaks.told(nameless.clone())).await.status,
+            400
+        );
+        nameless.as_object_mut().unwrap().remove("id");
+        assert_eq!(notify(&gateway, &path, &speaks.told(nameless)).await.status, 400);
+        assert!(hook.received().is_empty(), "{speaks:?}");
+        let done = speaks.told(speaks.task("theirs-1", "my session", "completed"));
+        assert_eq!(notify(&gateway, &path, &done).await.status, 200, "{speaks:?}");
+        check_told(&hook, "my session", "completed");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_was_told_of_is_that_of_its_name_though_the_send_fails() {
+    let (release, later) = oneshot::channel::<String>();
+    let (count, hooks, later) = (AtomicUsize::new(1), Mutex::default(), Mutex::new(Some(later)));
+    let agent = Agent::start(move |request| match later.lock().unwrap().take() {
+        Some(later) => Reply::Later(later),
+        None => answer(Speaks::V1_0, request, &count, &hooks),
+    })
+    .await;
+    let hook = webhook().await;
+    let gateway = start(&agent).await;
+    let send = with_webhook(&send_to("mine", "x"), &config(&hook));
+    let telling = async {
+        eventually("the agent is called", || async { !agent.received().is_empty() }).await;
+        let (path, rpc) = (
+            given(&agent),
+            agent.received().pop().expect("a call").json()["id"].clone(),
+        );
+        let working = Speaks::V1_0.told(Speaks::V1_0.task("theirs-0", "my session", "working"));
+        assert_eq!(notify(&gateway, &path, &working).await.status, 200);
+        let error = json!({"code": -32603, "message": "lost it"});
+        let answer = json!({"jsonrpc": "2.0", "id": rpc, "error": error});
+        release.send(answer.to_string()).expect("the agent waits");
+        path
+    };
+    let (sent, path) = tokio::join!(by(ANN, &gateway, &send), telling);
+    assert_eq!(sent.code(), -32603, "{}", sent.text());
+    by(ANN, &gateway, &send_to("mine", "again")).await;
+    let message = agent.received().pop().expect("a call").json()["params"]["message"].clone();
+    assert_eq!(message["taskId"], "theirs-0", "one task has the name");
+    let done = Speaks::V1_0.told(Speaks::V1_0.task("theirs-0", "my session", "completed"));
+    assert_eq!(notify(&gateway, &path, &done).await.status, 200);
+    check_told(&hook, "my session", "completed");
 }
 
 #[tokio::test]

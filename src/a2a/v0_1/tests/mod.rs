@@ -204,6 +204,15 @@ fn push_configurations_have_no_id_of_their_own() {
         got["pushNotificationConfig"]["authentication"]["schemes"],
         json!(["Bearer"])
     );
+    for none in [json!({"schemes": []}), json!({})] {
+        let params = json!({"id": "callers-task", "pushNotificationConfig": {"url": "u", "authentication": none}});
+        let of_1_0 = request(Operation::PushCreate, &params, NAMES).unwrap();
+        let shown = answer(Operation::PushGet, &of_1_0, TOLD).unwrap();
+        assert_eq!(
+            shown["pushNotificationConfig"]["authentication"],
+            json!({"schemes": []})
+        );
+    }
     let asked = request(Operation::PushGet, &json!({"id": "callers-task"}), NAMES);
     assert_eq!(asked, Ok(json!({"taskId": "agents-task", "id": "0.1"})));
     let mut params = send();
