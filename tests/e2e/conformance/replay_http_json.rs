@@ -148,6 +148,11 @@ async fn recorded_0_3_traffic_passes_untouched() {
 }
 
 #[tokio::test]
+async fn recorded_traffic_of_0_3_with_servers_of_1_0_passes_untouched() {
+    replay("0.3-on-1.0-server", FOLDERS_0_3, CARD_HTTP_JSON_0_3, 30).await;
+}
+
+#[tokio::test]
 async fn recorded_1_0_traffic_passes_untouched() {
     replay("1.0", FOLDERS_1_0, CARD_HTTP_JSON, 80).await;
 }
