@@ -1,6 +1,7 @@
 //! Callers of A2A 0.1, who name their tasks themselves: which task of the agent a name stands for.
 //!
-//! A send under a name that stands for nothing begins a task, and holds the name until an answer has told of it. Methods that
+//! A send under a name that stands for nothing begins a task, and holds the name until an answer, or a notification to its
+//! webhook, has told of it. Methods that
 //! 0.1 shares with 0.3 are of 0.1 where the id is such a name of the caller's, and what they always were elsewhere: nothing
 //! is looked up for other calls, nor where 0.1 is not served.
 //!

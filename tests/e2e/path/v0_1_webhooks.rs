@@ -35,6 +35,17 @@ fn answer(speaks: Speaks, request: &Received, count: &AtomicUsize, hook: &Mutex<
     Reply::Json(json!({"jsonrpc": "2.0", "id": call["id"], "result": result}).to_string())
 }
 
+/// One of 1.0 that answers its first call, which makes the task `theirs-0`, when it is told to.
+async fn slow() -> (Agent, oneshot::Sender<String>) {
+    let (release, later) = oneshot::channel();
+    let (count, hook, later) = (AtomicUsize::new(1), Mutex::default(), Mutex::new(Some(later)));
+    let agent = Agent::start(move |request| match later.lock().unwrap().take() {
+        Some(later) => Reply::Later(later),
+        None => answer(Speaks::V1_0, request, &count, &hook),
+    });
+    (agent.await, release)
+}
+
 async fn start(agent: &Agent) -> Gateway {
     let gateway = Gateway::start(&format!("{}{}\n", yaml(&[agent.address], STRICT), push(""))).await;
     gateway.ready().await;
@@ -148,14 +159,7 @@ async fn a_webhook_for_no_task_of_the_callers_is_not_found() {
 
 #[tokio::test]
 async fn a_webhook_is_told_before_its_send_is_answered() {
-    let (release, later) = oneshot::channel::<String>();
-    let (count, hooks, later) = (AtomicUsize::new(1), Mutex::default(), Mutex::new(Some(later)));
-    let agent = Agent::start(move |request| match later.lock().unwrap().take() {
-        Some(later) => Reply::Later(later),
-        None => answer(Speaks::V1_0, request, &count, &hooks),
-    })
-    .await;
-    let hook = webhook().await;
+    let ((agent, release), hook) = (slow().await, webhook().await);
     let gateway = start(&agent).await;
     let send = with_webhook(&send_to("mine", "x"), &config(&hook));
     let telling = async {
@@ -218,14 +222,7 @@ async fn a_webhook_is_told_of_the_task_of_its_name_alone() {
 
 #[tokio::test]
 async fn a_task_that_was_told_of_is_that_of_its_name_though_the_send_fails() {
-    let (release, later) = oneshot::channel::<String>();
-    let (count, hooks, later) = (AtomicUsize::new(1), Mutex::default(), Mutex::new(Some(later)));
-    let agent = Agent::start(move |request| match later.lock().unwrap().take() {
-        Some(later) => Reply::Later(later),
-        None => answer(Speaks::V1_0, request, &count, &hooks),
-    })
-    .await;
-    let hook = webhook().await;
+    let ((agent, release), hook) = (slow().await, webhook().await);
     let gateway = start(&agent).await;
     let send = with_webhook(&send_to("mine", "x"), &config(&hook));
     let telling = async {
