@@ -21,7 +21,6 @@ use super::{Credential, Invalid, Proof, Shown, sha256};
 use crate::clock::Clock;
 
 use crate::config::{ApiKey, ApiKeyPlace, Attribute, KeySource, Moment, Problem, files};
-use crate::http::query;
 
 /// Longest key that is hashed; a salted table hashes it once per stored key.
 pub(super) const MAX_KEY: usize = 1024;
@@ -309,7 +308,7 @@ pub(super) fn parse(key: &str, path: &Path, text: &str) -> Result<Vec<ApiKey>, V
             ));
             None
         });
-        match parse_hash(&raw.hash) {
+        match ApiKey::parse_hash(&raw.hash) {
             Some((salt, sha256)) => keys.push(ApiKey {
                 id: raw.id,
                 sha256,
@@ -342,25 +341,6 @@ pub(super) fn attributes(texts: &[String], mut wrong: impl FnMut(&str)) -> Vec<A
         }
     }
     attributes
-}
-
-fn parse_hash(text: &str) -> Option<(Vec<u8>, [u8; 32])> {
-    let rest = text.strip_prefix("sha256:")?;
-    let (salt, digest) = match rest.split_once(':') {
-        Some((salt, digest)) => (hex(salt).filter(|salt| !salt.is_empty())?, digest),
-        None => (Vec::new(), rest),
-    };
-    Some((salt, <[u8; 32]>::try_from(hex(digest)?).ok()?))
-}
-
-fn hex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
-        return None;
-    };
-    pairs
-        .iter()
-        .map(|[high, low]| Some(query::hex_digit(*high)? << 4 | query::hex_digit(*low)?))
-        .collect()
 }
 
 /// The error of a file with its cause: both name only the path and the operating system's reason.

@@ -237,7 +237,7 @@ fn inline_keys(check: &mut Check<'_>, key: &str, raw: &List<RawKey>) -> Option<V
         }
         let hash = raw.hash.as_ref().and_then(|text| {
             let hash_key = join(&key, "hash");
-            let hash = parse_hash(text);
+            let hash = ApiKey::parse_hash(text);
             match &hash {
                 None => check.problem(
                     &hash_key,
@@ -275,32 +275,6 @@ fn inline_keys(check: &mut Check<'_>, key: &str, raw: &List<RawKey>) -> Option<V
         }
     }
     complete.then_some(keys)
-}
-
-/// Salt and hash from `sha256:<hex>` or `sha256:<salt hex>:<hex>`.
-pub fn parse_hash(text: &str) -> Option<(Vec<u8>, [u8; 32])> {
-    let rest = text.strip_prefix("sha256:")?;
-    let (salt, hash) = match rest.split_once(':') {
-        Some((salt, hash)) => (hex(salt).filter(|salt| !salt.is_empty())?, hash),
-        None => (Vec::new(), rest),
-    };
-    Some((salt, hex(hash)?.try_into().ok()?))
-}
-
-fn hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| {
-        char::from(*byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs
-        .iter()
-        .map(|[high, low]| Some(digit(high)? << 4 | digit(low)?))
-        .collect()
 }
 
 fn oauth2(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<SchemeKind> {

@@ -1,0 +1,276 @@
+//! Agents, their upstreams, cards and limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::CertificateFiles;
+use crate::a2a::security::Security;
+use crate::a2a::{Binding, Generation, Operation, v0_1};
+use crate::config::{AgentEnvelope, Secret};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    pub name: String,
+    pub route: AgentRoute,
+    pub upstream: Upstream,
+    pub card: Card,
+    /// Overrides the card's requirement; `None`: what the upstream card says is enforced.
+    pub security: Option<Security>,
+    pub rate_limits: Vec<RateLimit>,
+    pub policy: Policy,
+    pub forward_credentials: bool,
+    /// Callers of generations that the agent does not speak are served too.
+    pub translate: bool,
+    /// Callers of A2A 0.1 are served, by these methods.
+    pub v0_1: Option<v0_1::Methods>,
+    /// Where the agent reaches the gateway's address of itself, without a trailing slash; `None`: what its route makes of
+    /// `push.url` or `public_url`.
+    pub push_url: Option<String>,
+    /// `None`: no message reaches it.
+    pub envelope: Option<AgentEnvelope>,
+    /// Largest request body for this agent; defaults to `limits.body_bytes`.
+    pub body_bytes: usize,
+}
+
+/// Who may do what with the tasks of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// `None`: `Principal` where the agent requires authentication, else `Nobody`.
+    pub task_owner: Option<TaskOwner>,
+    pub task_sharing: Vec<TaskSharing>,
+}
+
+/// To whom a task and a context belong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskOwner {
+    /// The principal whose call made them.
+    Principal,
+    /// Everybody who has the same value of this claim or attribute.
+    Claim(String),
+    /// To nobody in particular: whoever may call the agent may use all of them.
+    Nobody,
+}
+
+/// Lets some callers use tasks of others. Patterns: `*` stands for any run of characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSharing {
+    /// Any of these.
+    pub with: Vec<CallerPattern>,
+    /// The owners whose tasks they may use.
+    pub owners: Vec<String>,
+    pub access: TaskAccess,
+}
+
+/// Names callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallerPattern {
+    Id(String),
+    /// `name=value`.
+    Attribute(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskAccess {
+    /// What only reads: get, list, subscribe, push configurations read.
+    Read,
+    Full,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentRoute {
+    /// `/agents/maps`: no trailing slash; the empty string is the root.
+    Path(String),
+    /// A host name in lower case, without a port.
+    Host(String),
+    /// By messages of the envelope protocol alone.
+    Envelope,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upstream {
+    /// `None`: from the agent's own card.
+    pub generation: Option<Generation>,
+    /// The same.
+    pub binding: Option<Binding>,
+    pub endpoints: Vec<Endpoint>,
+    pub balancing: Balancing,
+    /// Retries, in percent of calls.
+    pub retry_budget: u32,
+    pub http: UpstreamHttp,
+    pub tls: UpstreamTls,
+    pub credential: Option<UpstreamCredential>,
+    pub connect_timeout: Duration,
+    /// To the head of the answer for reads, cancels and push calls.
+    pub first_byte_timeout: Duration,
+    /// The same for sends and streams; `None` waits as long as the caller does.
+    pub send_timeout: Option<Duration>,
+    /// Longest silence inside an answer that is not a stream.
+    pub idle_timeout: Duration,
+    /// Longest silence on a stream; `None`: no bound.
+    pub stream_idle_timeout: Option<Duration>,
+    pub pool_idle: Duration,
+    pub dns_refresh: Duration,
+    /// Most connections to one endpoint.
+    pub max_connections: usize,
+    pub answer_header_bytes: usize,
+    pub answer_bytes: usize,
+    pub event_bytes: usize,
+    /// Endpoints that do not answer are left out of lists.
+    pub list_partial: bool,
+    pub probe: Probe,
+}
+
+/// How a task without a record is looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe {
+    pub timeout: Duration,
+    /// Most at once.
+    pub concurrent: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The agent's JSON-RPC URL, normalised (`http://host:port/path`). Its text is the endpoint's stable identity.
+    pub url: String,
+    /// Takes no new work.
+    pub drain: bool,
+}
+
+/// How endpoints are chosen, watched and bounded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Balancing {
+    pub balance: Balance,
+    /// `None`: no checks.
+    pub health: Option<Health>,
+    /// `None`: off.
+    pub ejection: Option<Ejection>,
+    /// In percent; `0`: never.
+    pub panic_threshold: u32,
+    pub slow_start: Option<Duration>,
+    /// Most calls under way at one endpoint.
+    pub max_in_flight: usize,
+    /// Most calls that wait for one endpoint, and how long.
+    pub queue_length: usize,
+    pub queue_timeout: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// `None`: the agent's card.
+    pub path: Option<String>,
+    pub interval: Duration,
+    pub timeout: Duration,
+    pub healthy_after: u32,
+    pub unhealthy_after: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ejection {
+    pub consecutive_failures: u32,
+    pub base: Duration,
+    pub max: Duration,
+    /// In percent of the endpoints.
+    pub most: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    LeastRequest,
+    RoundRobin,
+    ConsistentHash(HashOn),
+}
+
+/// What a consistent hash keeps together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashOn {
+    /// The call's context, else its principal.
+    Context,
+    Principal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamHttp {
+    /// HTTP/2 when TLS negotiates it, else HTTP/1.1.
+    Auto,
+    Http1,
+    Http2,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpstreamTls {
+    /// Instead of the system's roots.
+    pub ca: Option<PathBuf>,
+    pub client: Option<CertificateFiles>,
+    /// Name to verify and to send as SNI instead of the URL's host.
+    pub server_name: Option<String>,
+}
+
+/// What the agent is shown instead of the caller's credential.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UpstreamCredential {
+    Header {
+        name: http::HeaderName,
+        value: Secret<String>,
+    },
+    Bearer(Secret<String>),
+    Basic {
+        username: String,
+        password: Secret<String>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// Where to fetch the card; `None`: `/.well-known/agent-card.json` under each endpoint's base, then the old path.
+    pub url: Option<String>,
+    pub refresh: Duration,
+    pub max_bytes: usize,
+    /// `Cache-Control: max-age` of the published card.
+    pub max_age: Duration,
+    /// Top-level members that replace what the agent says.
+    pub overrides: serde_json::Map<String, serde_json::Value>,
+    pub form: CardForm,
+}
+
+/// What callers of different generations get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardForm {
+    /// One document for all.
+    Hybrid,
+    /// Each its own, by `A2A-Version`.
+    ByVersion,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateLimit {
+    /// The name in the `RateLimit-Policy` header.
+    pub name: String,
+    pub per: LimitKey,
+    /// Empty: every operation.
+    pub operations: Vec<Operation>,
+    pub bound: LimitBound,
+}
+
+/// Whose budget a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitKey {
+    Principal,
+    Address,
+    /// One budget for the whole agent.
+    Agent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitBound {
+    /// `count` calls each `period`, at most `burst` at once.
+    Rate {
+        count: u32,
+        period: Duration,
+        burst: u32,
+        /// Over all gateways that share a store, if there is one.
+        shared: bool,
+    },
+    /// Calls under way, streams included, until their last byte.
+    Concurrent(u32),
+    OpenStreams(u32),
+}

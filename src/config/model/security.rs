@@ -1,0 +1,167 @@
+//! How the schemes that cards publish are verified.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a scheme that cards publish is verified.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scheme {
+    pub description: Option<String>,
+    pub kind: SchemeKind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SchemeKind {
+    ApiKey {
+        place: ApiKeyPlace,
+        name: String,
+        keys: KeySource,
+    },
+    /// `http` scheme `bearer`.
+    Bearer {
+        bearer_format: Option<String>,
+        jwt: Jwt,
+    },
+    /// `http` scheme `basic`.
+    Basic {
+        users_file: PathBuf,
+    },
+    /// Published with its flows (an object, passed as is); tokens verified as JWT.
+    OAuth2 {
+        flows: serde_json::Value,
+        metadata_url: Option<String>,
+        jwt: Jwt,
+    },
+    OpenIdConnect {
+        url: String,
+        jwt: Jwt,
+    },
+    MutualTls {
+        allow: Vec<CertificateRule>,
+    },
+}
+
+impl SchemeKind {
+    pub fn jwt_mut(&mut self) -> Option<&mut Jwt> {
+        match self {
+            Self::Bearer { jwt, .. } | Self::OAuth2 { jwt, .. } | Self::OpenIdConnect { jwt, .. } => Some(jwt),
+            Self::ApiKey { .. } | Self::Basic { .. } | Self::MutualTls { .. } => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiKeyPlace {
+    Header,
+    Query,
+    Cookie,
+}
+
+/// API keys, only as hashes (`sha256:<64 hex digits>` or `sha256:<salt>:<hex>`, see `config/README.md`).
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeySource {
+    File(PathBuf),
+    /// Given in the configuration itself (also what `demo` and tests use).
+    Inline(Vec<ApiKey>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// The principal's name: `key:<id>` becomes its stable id.
+    pub id: String,
+    /// SHA-256 over salt then key.
+    pub sha256: [u8; 32],
+    pub salt: Vec<u8>,
+    pub scopes: Vec<String>,
+    pub attributes: Vec<Attribute>,
+    /// From then on it is refused, in Unix seconds.
+    pub expires: Option<u64>,
+    /// For people.
+    pub label: String,
+}
+
+impl ApiKey {
+    /// Salt and hash from `sha256:<hex>` or `sha256:<salt hex>:<hex>`.
+    pub fn parse_hash(text: &str) -> Option<(Vec<u8>, [u8; 32])> {
+        let rest = text.strip_prefix("sha256:")?;
+        let (salt, hash) = match rest.split_once(':') {
+            Some((salt, hash)) => (hex(salt).filter(|salt| !salt.is_empty())?, hash),
+            None => (Vec::new(), rest),
+        };
+        Some((salt, hex(hash)?.try_into().ok()?))
+    }
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| {
+        char::from(*byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs
+        .iter()
+        .map(|[high, low]| Some(digit(high)? << 4 | digit(low)?))
+        .collect()
+}
+
+/// What is known of a caller beside its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    pub name: String,
+    pub value: String,
+}
+
+impl Attribute {
+    /// In bytes. Ids of tenants and groups have some 40.
+    pub const MAX_VALUE: usize = 255;
+    pub const EXPECTED: &'static str = "must be `name=value` with 1 to 255 bytes each, e.g. `tenant=acme`";
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, value) = text.split_once('=')?;
+        let sound = |part: &str| (1..=Self::MAX_VALUE).contains(&part.len());
+        (sound(name) && sound(value)).then(|| Self {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jwt {
+    pub issuer: String,
+    /// Any of these must be in `aud`.
+    pub audience: Vec<String>,
+    pub keys: JwksSource,
+    /// Clock skew allowed for `exp` and `nbf`.
+    pub leeway: Duration,
+    /// The claim that names the principal; `sub` by default.
+    pub principal_claim: String,
+    /// The claims that become attributes of the principal: those that a policy asks for.
+    pub claims: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum JwksSource {
+    File(PathBuf),
+    Url {
+        url: String,
+        ca: Option<PathBuf>,
+        refresh: Duration,
+        cooldown: Duration,
+    },
+}
+
+/// One rule that admits a client certificate; `*` matches any run of characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateRule {
+    /// `spiffe://…` or another URI SAN.
+    Uri(String),
+    Dns(String),
+    Email(String),
+    /// The whole subject in RFC 4514 form.
+    Subject(String),
+}
