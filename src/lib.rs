@@ -5,6 +5,8 @@ pub mod clock;
 //
 pub mod a2a;
 //
+pub mod expression;
+//
 pub mod config;
 //
 pub mod seal;

@@ -1,0 +1,89 @@
+//! The functions that expressions may call: those of CEL's standard library that need nothing but their arguments, and one for
+//! addresses.
+
+use std::net::IpAddr;
+
+use cel::common::types::{CelBool, CelString};
+use cel::{Env, ExecutionError};
+use ipnet::IpNet;
+
+use super::scope::Type;
+
+/// Name of the function that tells whether an address is of a network.
+pub(super) const IN_NETWORK: &str = "inNetwork";
+
+/// One way to call a function. A method has its target as its first argument.
+pub(super) struct Signature {
+    pub name: &'static str,
+    pub method: bool,
+    pub arguments: Vec<Type>,
+    pub result: Type,
+}
+
+/// Every function but operators.
+pub(super) fn signatures() -> Vec<Signature> {
+    use Type::{Bool, Bytes, Double, Duration, Dyn, Int, Text, Timestamp, Uint};
+    let mut all = Vec::new();
+    let mut add = |name, method, arguments: &[Type], result: Type| {
+        all.push(Signature {
+            name,
+            method,
+            arguments: arguments.to_vec(),
+            result,
+        });
+    };
+    for sized in [Text, Bytes, Type::list(Dyn), Type::map(Dyn)] {
+        add("size", true, std::slice::from_ref(&sized), Int);
+        add("size", false, &[sized], Int);
+    }
+    for name in ["contains", "startsWith", "endsWith", "matches", IN_NETWORK] {
+        add(name, true, &[Text, Text], Bool);
+    }
+    for name in [
+        "getFullYear",
+        "getMonth",
+        "getDayOfYear",
+        "getDayOfMonth",
+        "getDate",
+        "getDayOfWeek",
+        "getHours",
+        "getMinutes",
+        "getSeconds",
+        "getMilliseconds",
+    ] {
+        add(name, true, &[Timestamp], Int);
+        // With the name of a time zone, or an offset.
+        add(name, true, &[Timestamp, Text], Int);
+    }
+    for from in [Text, Int, Uint, Double, Bool, Timestamp, Duration] {
+        add("string", false, &[from], Text);
+    }
+    for from in [Text, Int, Uint, Double, Timestamp] {
+        add("int", false, &[from], Int);
+    }
+    for from in [Text, Int, Uint, Double] {
+        add("double", false, std::slice::from_ref(&from), Double);
+        add("uint", false, &[from], Uint);
+    }
+    add("timestamp", false, &[Text], Timestamp);
+    add("duration", false, &[Text], Duration);
+    all
+}
+
+#[expect(clippy::expect_used, reason = "the names are new to the library, which a test sees")]
+pub(super) fn environment() -> Env {
+    let mut environment = Env::stdlib().with_optional_support(false);
+    cel::add_member_overload!(environment, fn in_network: (CelString, CelString) -> Result<CelBool>)
+        .expect("the library has no such function");
+    environment
+}
+
+/// What is no address is of no network.
+fn in_network(address: &CelString<'_>, network: &CelString<'_>) -> Result<CelBool, ExecutionError> {
+    let network: IpNet = network
+        .inner()
+        .parse()
+        .map_err(|_| ExecutionError::function_error(IN_NETWORK, "no network"))?;
+    let address = address.inner().parse::<IpAddr>();
+    Ok(CelBool::from(address.is_ok_and(|address| network.contains(&address))))
+}

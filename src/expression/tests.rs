@@ -1,0 +1,179 @@
+use super::*;
+
+fn compile(source: &str) -> Result<Expression, String> {
+    Expression::compile(source, &Scope::policy(), &Type::Bool).map_err(|error| error.to_string())
+}
+
+fn principal() -> Value {
+    let text = |text: &str| Value::text(text);
+    let texts = |texts: &[&str]| Value::list(texts.iter().map(|text| Value::text(*text)));
+    let claims = serde_json::json!({
+        "tenant": "acme", "level": 3, "roles": ["a", "b"], "nested": { "x": { "y": true } }, "half": 0.5
+    });
+    Value::map([
+        ("id".to_owned(), text("jwt:https://login.example.com#ann")),
+        ("name".to_owned(), text("ann")),
+        ("issuer".to_owned(), text("https://login.example.com")),
+        ("anonymous".to_owned(), Value::bool(false)),
+        ("schemes".to_owned(), texts(&["corp"])),
+        ("scopes".to_owned(), texts(&["a2a.invoke", "a2a.read"])),
+        ("groups".to_owned(), texts(&["ops", "people"])),
+        ("claims".to_owned(), Value::json(&claims)),
+    ])
+}
+
+fn variables(name: &str) -> Option<Value> {
+    match name {
+        "principal" => Some(principal()),
+        "operation" => Some(Value::text("send")),
+        "source" => Some(Value::map([("address".to_owned(), Value::text("10.1.2.3"))])),
+        // Sunday, 22 November 2026, 20:00 UTC.
+        "time" => Some(Value::time(1_795_377_600)),
+        "message" => {
+            let metadata = Value::json(&serde_json::json!({ "skill": "forecast", "list": [1, 2, 3] }));
+            Some(Value::map([("metadata".to_owned(), metadata)]))
+        }
+        _ => None,
+    }
+}
+
+fn gives(source: &str, expected: Result<bool, Failure>) {
+    let expression = compile(source).unwrap();
+    let given = expression.evaluate(variables);
+    let given = given.map(|value| value.as_bool().unwrap());
+    assert_eq!(given, expected, "{source}");
+}
+
+fn refused(source: &str, why: &str) {
+    let error = compile(source).unwrap_err();
+    assert!(error.contains(why), "{source}: {error}");
+}
+
+#[test]
+fn rules_that_people_write_hold_as_they_read() {
+    for source in [
+        "'ops' in principal.groups",
+        "principal.groups.exists(group, group.startsWith('op'))",
+        "!principal.anonymous && principal.scopes.all(scope, scope.startsWith('a2a.'))",
+        "principal.claims.tenant == 'acme'",
+        "principal.claims['tenant'] == 'acme'",
+        "principal.claims.level >= 3 && principal.claims.half < 1.0",
+        "'a' in principal.claims.roles",
+        "principal.claims.nested.x.y",
+        "has(principal.claims.tenant) && !has(principal.claims.missing)",
+        "'tenant' in principal.claims",
+        "operation in ['send', 'stream']",
+        "principal.issuer == 'https://login.example.com' ? operation == 'send' : false",
+        "source.address.inNetwork('10.0.0.0/8') && !source.address.inNetwork('192.168.0.0/16')",
+        "time.getHours() == 20 && time.getDayOfWeek() == 0",
+        "time.getHours('Europe/Berlin') == 21",
+        "time < timestamp('2027-01-01T00:00:00Z')",
+        "time - timestamp('2026-11-22T19:00:00Z') == duration('1h')",
+        "principal.name.matches('^[a-z]+$')",
+        "message.metadata.skill == 'forecast'",
+        "message.metadata.list.exists(i, i == 2)",
+        "size(principal.groups) == 2 && principal.groups.size() == 2",
+        "principal.groups.map(g, g + '!') == ['ops!', 'people!']",
+        "principal.groups.filter(g, g != 'ops').size() == 1",
+        "principal.groups.exists_one(g, g == 'ops')",
+        "string(principal.claims.level) == '3' && int('3') == principal.claims.level",
+    ] {
+        gives(source, Ok(true));
+    }
+    gives("'ops' in principal.scopes", Ok(false));
+}
+
+#[test]
+fn what_is_missing_or_of_another_type_is_a_failure() {
+    gives("principal.claims.missing == 'x'", Err(Failure::Missing));
+    gives(
+        "principal.claims.level == 'x' || principal.claims.level.startsWith('3')",
+        Err(Failure::Type),
+    );
+    gives("task.id == 'x'", Err(Failure::Missing));
+    gives("message.metadata.list[7] == 1", Err(Failure::Range));
+    // The other side decides.
+    gives("principal.claims.missing == 'x' || operation == 'send'", Ok(true));
+    gives("principal.claims.missing == 'x' && operation == 'get'", Ok(false));
+}
+
+#[test]
+fn an_expression_tells_what_it_reads() {
+    let source = "principal.claims.tenant == 'a' && principal.claims['org'] == 'b' && 'x' in principal.claims \
+                  && principal.groups.exists(time, time == operation)";
+    let expression = compile(source).unwrap();
+    assert_eq!(expression.members().collect::<Vec<_>>(), ["org", "tenant", "x"]);
+    assert!(expression.reads("principal") && expression.reads("operation") && !expression.reads("time"));
+    assert!(expression.reads_only(&["principal", "operation"]) && !expression.reads_only(&["principal"]));
+}
+
+#[test]
+fn mistakes_are_found_before_any_request() {
+    refused("principle.id == 'x'", "there is no `principle`");
+    refused("principal.group == 'x'", "there is no member `group`");
+    refused("principal['group'] == 'x'", "there is no member `group`");
+    refused("principal.id == 1", "never equal");
+    refused("principal.groups == 'ops'", "never equal");
+    refused("principal.id in 'ops'", "never in string");
+    refused("1 in principal.groups", "never in list(string)");
+    refused("principal.groups.exists(g, g == 1)", "never equal");
+    refused(
+        "principal.groups.startsWith('x')",
+        "`startsWith` does not take list(string), string",
+    );
+    refused("operation.startsWith('x', 'y')", "does not take");
+    refused("upper(operation) == 'X'", "no function `upper`");
+    refused("operation && true", "is string instead of bool");
+    refused("!operation", "is string instead of bool");
+    refused("operation ? true : false", "is string instead of bool");
+    refused("operation", "gives string instead of bool");
+    refused("operation + 1 == 'x'", "`+` does not take string and int");
+    refused("principal < principal", "no order");
+    refused("-operation == 'x'", "no sign");
+    refused("operation.exists(x, true)", "string has no elements");
+    refused("operation.x == 'x'", "string has no members");
+    refused("operation.matches(principal.id)", "must stand here as text");
+    refused("operation.matches('(')", "can read");
+    refused("source.address.inNetwork('10.0.0.0/33')", "can read");
+    refused("time < timestamp('yesterday')", "can read");
+    refused("principal.claims[operation] == 'x'", "claims must be named");
+    refused("principal.claims.size() == 1", "does not take");
+    refused("operation ==", "is no expression");
+    refused("", "is no expression");
+    refused("a.b{c: 1} == 1", "messages cannot be made");
+    refused("[1].exists(a, [1].exists(b, [1].exists(c, true)))", "2 deep");
+    refused("1/0 == 'x'", "never equal");
+}
+
+#[test]
+fn sources_are_bounded_in_length_and_depth() {
+    let long = format!("operation == '{}'", "x".repeat(MAX_SOURCE));
+    refused(&long, "longer than");
+    let deep = format!("{}true{}", "(!".repeat(600), ")".repeat(600));
+    assert!(compile(&deep).is_err());
+    let chain = vec!["operation"; 400].join(" + ");
+    assert!(compile(&format!("{chain} == ''")).is_err());
+    // As deep as may be, on the stack of a test's thread.
+    let sum = vec!["1"; 22].join(" + ");
+    gives(&format!("{sum} == 22"), Ok(true));
+    let and = vec!["operation == 'send'"; 120].join(" && ");
+    gives(&and, Ok(true));
+}
+
+#[test]
+fn mappings_give_texts() {
+    let scope = Scope::credential().only(&["claims"]);
+    let compile = |source: &str, wanted: &Type| Expression::compile(source, &scope, wanted);
+    let claims = Value::json(&serde_json::json!({ "realm": { "roles": ["a", "b"] }, "azp": "c", "n": 1 }));
+    let evaluate = |source: &str| {
+        let expression = compile(source, &Type::list(Type::Text)).unwrap();
+        expression.evaluate(|_| Some(claims.clone())).map(Value::into_texts)
+    };
+    let both = Some(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(evaluate("claims.realm.roles"), Ok(both));
+    assert_eq!(evaluate("[claims.azp]"), Ok(Some(vec!["c".to_owned()])));
+    assert_eq!(evaluate("[claims.n]"), Ok(None));
+    assert_eq!(evaluate("claims.other"), Err(Failure::Missing));
+    assert!(compile("certificate.subject", &Type::Text).is_err());
+    assert!(compile("size(claims)", &Type::list(Type::Text)).is_err());
+}
