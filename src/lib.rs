@@ -3,9 +3,9 @@
 // The order is the way of a request: a module uses what stands above it, never what stands below.
 pub mod clock;
 //
-pub mod a2a;
-//
 pub mod expression;
+//
+pub mod a2a;
 //
 pub mod config;
 //

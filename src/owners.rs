@@ -85,6 +85,11 @@ impl Owners {
         self.task.as_ref().map(|owner| &owner.principal)
     }
 
+    /// The last known state of that task, as 0.3 calls it.
+    pub fn task_state(&self) -> Option<&'static str> {
+        Some(self.task.as_ref()?.state?.as_str())
+    }
+
     /// The endpoint that the call must go to: the task's, else the context's.
     pub fn endpoint(self, permit: &Permit, ownership: &Ownership) -> Result<Option<Arc<str>>, Reject> {
         // Of a list the context alone is not refused, and must not show by where the call goes.

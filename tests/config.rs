@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// Every key of the schema: its path (`agents[].name`, `security_schemes.<name>.type`), and its default if it has one.
-/// The keys of `agents[].limits` are those of `rate_limits`.
+/// The keys of `agents[].limits` are those of `rate_limits`, those of a listener's rules those of an agent's.
 fn keys_of_schema() -> BTreeMap<String, Option<Value>> {
     let schema = a2a_gateway::config::schema();
     let mut keys = BTreeMap::new();
@@ -36,7 +36,7 @@ fn collect(root: &Value, schema: &Value, path: &str, keys: &mut BTreeMap<String,
         Some(name) => root.pointer(name.trim_start_matches('#')).unwrap(),
         None => schema,
     };
-    if path == "agents[].limits[]" {
+    if path == "agents[].limits[]" || path == "listeners[].policy.allow[]" {
         return;
     }
     if let Some(items) = schema.get("items") {

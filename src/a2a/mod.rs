@@ -11,6 +11,7 @@ pub mod http_json;
 pub mod json;
 pub mod jsonrpc;
 pub mod listing;
+pub mod metadata;
 pub mod model;
 pub mod security;
 pub mod sse;
@@ -209,6 +210,21 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// As 0.3 calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Working => "working",
+            Self::InputRequired => "input-required",
+            Self::AuthRequired => "auth-required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+            Self::Rejected => "rejected",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// From the text of any generation and binding.
     pub fn from_name(name: &str) -> Self {
         match name {

@@ -15,7 +15,7 @@ use super::rules::{Rules, bindings, is_rooted, public_url, served};
 use crate::a2a::Binding;
 use crate::a2a::card::{OriginCard, Publication};
 use crate::authenticate::Verifiers;
-use crate::authorize::Ownership;
+use crate::authorize::{self, Ownership};
 use crate::balance::{Endpoint, Endpoints};
 use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService};
 use crate::config::{self, Config, Problem};
@@ -23,7 +23,7 @@ use crate::drain::Drain;
 use crate::gather::probe::Probes;
 use crate::http::fetch;
 use crate::observe::Metrics;
-use crate::pipeline::{Agent, Enforced, Spoken};
+use crate::pipeline::{Agent, CallPolicy, Enforced, Spoken};
 use crate::push::{self, Relay};
 use crate::ratelimit::RateLimiter;
 use crate::shared;
@@ -141,6 +141,7 @@ pub fn build(
                 served: Vec::new(),
                 spoken: Vec::new(),
                 extended_is_fetched: false,
+                skills: None,
             })),
             Ok(requirement) => {
                 let spoken: Vec<_> = (config.upstream.generation.into_iter())
@@ -159,6 +160,7 @@ pub fn build(
                     spoken,
                     extended_is_fetched: false,
                     ownership,
+                    skills: None,
                 }))
             }
             Err(unknown) => {
@@ -224,6 +226,10 @@ pub fn build(
                 server_name: server_name(config),
             },
             enforced: ArcSwapOption::new(enforced),
+            policy: CallPolicy {
+                rules: authorize::Rules::new(&config.policy.allow),
+                skill: config.policy.skill.clone(),
+            },
             probes: match reached {
                 Some(before) => before.agent.probes.clone(),
                 None => Arc::new(Probes::new(&config.upstream.probe)),

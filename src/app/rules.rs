@@ -11,7 +11,7 @@ use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
 use crate::card::{self, OutOfService};
 use crate::config::{self, AgentRoute, CardForm, Config, Policy, UpstreamHttp};
-use crate::pipeline::{Agent, Enforced, Spoken};
+use crate::pipeline::{Agent, Enforced, SkillDemand, Spoken};
 
 /// What the configuration says about the card of one agent.
 #[derive(PartialEq)]
@@ -140,6 +140,7 @@ impl Rules {
             spoken,
             // Over HTTP+JSON there has always been a call for it.
             extended_is_fetched: binding == Binding::JsonRpc && !is_of_0_1 && origin.is_extended_fetched(),
+            skills: Some(skills(origin, agent, verifiers)),
         })));
         Ok(Publication {
             public_url: self.public_url.clone(),
@@ -161,6 +162,34 @@ impl Rules {
             overrides: self.overrides.clone(),
         })
     }
+}
+
+/// What skills demand, where calls can name one.
+fn skills(origin: &OriginCard, agent: &Agent, verifiers: &Verifiers) -> BTreeMap<String, SkillDemand> {
+    if agent.policy.skill.is_none() {
+        return BTreeMap::new();
+    }
+    let demands = origin.skill_security().map(|(id, security)| {
+        let requirement = security.map_err(|error| error.to_string()).and_then(|security| {
+            let resolved = verifiers.resolve(&security);
+            resolved.map_err(|error| error.to_string())
+        });
+        let demand = match requirement {
+            Ok(requirement) => SkillDemand::Met(requirement),
+            Err(cause) => {
+                let name = &*agent.metrics.name;
+                tracing::warn!(
+                    agent = name,
+                    skill = id,
+                    cause,
+                    "nobody may ask for a skill, because its requirement cannot be met"
+                );
+                SkillDemand::Unmet
+            }
+        };
+        (id.to_owned(), demand)
+    });
+    demands.collect()
 }
 
 /// The generations that callers may use. What an agent does not speak is translated, once it is known what it speaks.

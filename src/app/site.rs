@@ -16,6 +16,7 @@ use super::listen::Door;
 use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::authenticate::Verifiers;
+use crate::authorize::Rules;
 use crate::config::{self, Config, Problem};
 use crate::envelope::{Desk, Limiters, Memory};
 use crate::gather::token::Tokens;
@@ -23,7 +24,7 @@ use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
 use crate::observe::access::AccessLog;
 use crate::observe::record::Observer;
-use crate::pipeline::{Agent, Current, Pipeline};
+use crate::pipeline::{Agent, Current, ListenerRules, Pipeline};
 use crate::push;
 use crate::route::Routes;
 use crate::tls::ExpiryKind;
@@ -297,6 +298,8 @@ fn pipeline(
         until: ground.drain.until_deadline(),
         routes: Routes::build(&config.agents),
         agents,
+        listeners: listener_rules(config),
+        open: Rules::default(),
         verifiers,
         affinity: affinity.clone(),
         observer: Arc::new(Observer {
@@ -318,4 +321,10 @@ fn pipeline(
         body_idle: config.limits.request_body_idle,
         body_whole: config.limits.request_body,
     }
+}
+
+fn listener_rules(config: &Config) -> ListenerRules {
+    let with_rules = config.listeners.iter().filter(|listener| !listener.allow.is_empty());
+    let named = with_rules.map(|listener| (listener.name.clone(), Rules::new(&listener.allow)));
+    ListenerRules(named.collect())
 }

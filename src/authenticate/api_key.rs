@@ -15,12 +15,13 @@ use http::{HeaderName, request};
 use serde::Deserialize;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
+use super::facts::{Facts, Given};
 use super::places::{self, Found};
 use super::verifiers::read_yaml;
 use super::{Credential, Invalid, Proof, Shown, sha256};
 use crate::clock::Clock;
 
-use crate::config::{ApiKey, ApiKeyPlace, Attribute, KeySource, Moment, Problem, files};
+use crate::config::{ApiKey, ApiKeyPlace, Attribute, KeySource, Mapping, Moment, Problem, files};
 
 /// Longest key that is hashed; a salted table hashes it once per stored key.
 pub(super) const MAX_KEY: usize = 1024;
@@ -64,6 +65,7 @@ pub(super) struct Verifier {
     scheme: Arc<str>,
     place: Place,
     source: KeySource,
+    mapping: Mapping,
     table: Table,
     clock: Clock,
 }
@@ -74,13 +76,15 @@ impl Verifier {
         key: &str,
         place: Place,
         source: &KeySource,
+        mapping: &Mapping,
         clock: &Clock,
     ) -> Result<Self, Vec<Problem>> {
-        let table = Table::load(scheme, key, source)?;
+        let table = Table::load(scheme, key, source, mapping)?;
         Ok(Self {
             scheme: Arc::clone(scheme),
             place,
             source: source.clone(),
+            mapping: mapping.clone(),
             table,
             clock: clock.clone(),
         })
@@ -92,11 +96,12 @@ impl Verifier {
 
     /// The verifier of what the source holds by now, if that is something else.
     pub(super) fn renewed(&self, key: &str) -> Result<Option<Self>, Vec<Problem>> {
-        let table = Table::load(&self.scheme, key, &self.source)?;
+        let table = Table::load(&self.scheme, key, &self.source, &self.mapping)?;
         Ok((self.table.keys != table.keys).then(|| Self {
             scheme: Arc::clone(&self.scheme),
             place: self.place.clone(),
             source: self.source.clone(),
+            mapping: self.mapping.clone(),
             table,
             clock: self.clock.clone(),
         }))
@@ -161,15 +166,15 @@ struct Salted {
 }
 
 impl Table {
-    fn load(scheme: &Arc<str>, key: &str, source: &KeySource) -> Result<Self, Vec<Problem>> {
+    fn load(scheme: &Arc<str>, key: &str, source: &KeySource, mapping: &Mapping) -> Result<Self, Vec<Problem>> {
         let member = match source {
             KeySource::Inline(_) => "keys",
             KeySource::File(_) => "keys_file",
         };
-        Self::new(scheme, &format!("{key}.{member}"), keys_of(key, source)?)
+        Self::new(scheme, &format!("{key}.{member}"), keys_of(key, source)?, mapping)
     }
 
-    fn new(scheme: &Arc<str>, key: &str, keys: Vec<ApiKey>) -> Result<Self, Vec<Problem>> {
+    fn new(scheme: &Arc<str>, key: &str, keys: Vec<ApiKey>, mapping: &Mapping) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut plain = HashMap::with_hasher(RandomState::new());
         let mut salted: Vec<Salted> = Vec::new();
@@ -187,10 +192,19 @@ impl Table {
             let credential = Credential::Key {
                 sha256: entry.sha256,
                 salt: entry.salt.clone(),
+                expires: entry.expires,
             };
-            let scopes = entry.scopes.clone();
+            let given = Given::Entry {
+                attributes: &entry.attributes,
+            };
+            let Ok(facts) = Facts::new(mapping, &entry.id, entry.scopes.clone(), &given) else {
+                if !entry.id.is_empty() {
+                    wrong("the scheme's `principal.name` gives no name for it");
+                }
+                continue;
+            };
             let known = Known {
-                proof: Proof::new(scheme, "key", &entry.id, scopes, &entry.attributes, credential),
+                proof: Proof::new(scheme, "key", facts, credential),
                 expires: entry.expires,
             };
             let duplicate = if entry.salt.is_empty() {

@@ -20,10 +20,11 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
+use super::facts::{Facts, Given};
 use super::verifiers::read_yaml;
 use super::{Authorization, Credential, Invalid, Proof, Shown, authorization, sha256};
 use crate::clock::Clock;
-use crate::config::{Problem, files};
+use crate::config::{Mapping, Problem, files};
 use crate::http::forwarded;
 
 /// How long a password that was right is remembered: a stolen cache entry is a salted hash in memory only.
@@ -45,6 +46,7 @@ const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5$AAAAAAAAAA
 pub(super) struct Verifier {
     scheme: Arc<str>,
     path: PathBuf,
+    mapping: Mapping,
     clock: Clock,
     users: Arc<Users>,
     /// Of the process: a digest in the cache is worth nothing elsewhere.
@@ -81,14 +83,21 @@ struct User {
 }
 
 impl Verifier {
-    pub(super) fn load(scheme: &Arc<str>, key: &str, path: &Path, clock: &Clock) -> Result<Self, Vec<Problem>> {
-        let users = Users::load(scheme, key, path)?;
+    pub(super) fn load(
+        scheme: &Arc<str>,
+        key: &str,
+        path: &Path,
+        mapping: &Mapping,
+        clock: &Clock,
+    ) -> Result<Self, Vec<Problem>> {
+        let users = Users::load(scheme, key, path, mapping)?;
         let mut salt = [0; 16];
         aws_lc_rs::rand::fill(&mut salt).map_err(|_| vec![Problem::new(key, "the system gives no random bytes")])?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Ok(Self {
             scheme: Arc::clone(scheme),
             path: path.to_owned(),
+            mapping: mapping.clone(),
             clock: clock.clone(),
             users: Arc::new(users),
             salt,
@@ -102,10 +111,11 @@ impl Verifier {
 
     /// The verifier of what the file holds by now, if that is something else.
     pub(super) fn renewed(&self, key: &str) -> Result<Option<Self>, Vec<Problem>> {
-        let users = Users::load(&self.scheme, key, &self.path)?;
+        let users = Users::load(&self.scheme, key, &self.path, &self.mapping)?;
         Ok((users.digest != self.users.digest).then(|| Self {
             scheme: Arc::clone(&self.scheme),
             path: self.path.clone(),
+            mapping: self.mapping.clone(),
             clock: self.clock.clone(),
             users: Arc::new(users),
             salt: self.salt,
@@ -224,7 +234,7 @@ fn read(parts: &request::Parts) -> Result<Option<Zeroizing<Vec<u8>>>, Invalid> {
 }
 
 impl Users {
-    fn load(scheme: &Arc<str>, key: &str, path: &Path) -> Result<Self, Vec<Problem>> {
+    fn load(scheme: &Arc<str>, key: &str, path: &Path, mapping: &Mapping) -> Result<Self, Vec<Problem>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct RawFile {
@@ -283,7 +293,14 @@ impl Users {
                 name: Arc::from(raw.name.as_str()),
                 hash: digest,
             };
-            let proof = Proof::new(scheme, "basic", &raw.name, raw.scopes, &attributes, credential);
+            let given = Given::Entry {
+                attributes: &attributes,
+            };
+            let Ok(facts) = Facts::new(mapping, &raw.name, raw.scopes, &given) else {
+                wrong("name", "the scheme's `principal.name` gives no name for this user");
+                continue;
+            };
+            let proof = Proof::new(scheme, "basic", facts, credential);
             if users.insert(raw.name, User { hash, digest, proof }).is_some() {
                 wrong("name", "the same name stands above");
             }

@@ -5,26 +5,26 @@
 
 use std::sync::Arc;
 
+use super::facts::{Facts, Given};
 use super::pattern::matches;
 use super::{Credential, Invalid, Proof, Shown};
 use crate::clock::Clock;
-use crate::config::CertificateRule;
+use crate::config::{CertificateRule, Mapping};
 use crate::tls::{Peer, PeerCertificate};
-
-/// Longest name that becomes a principal; ids are kept in maps and logs. X.509 subjects rarely pass 300 characters.
-const MAX_NAME: usize = 1024;
 
 pub(super) struct Verifier {
     scheme: Arc<str>,
     rules: Vec<CertificateRule>,
+    mapping: Mapping,
     clock: Clock,
 }
 
 impl Verifier {
-    pub(super) fn new(scheme: &Arc<str>, rules: &[CertificateRule], clock: &Clock) -> Self {
+    pub(super) fn new(scheme: &Arc<str>, rules: &[CertificateRule], mapping: &Mapping, clock: &Clock) -> Self {
         Self {
             scheme: Arc::clone(scheme),
             rules: rules.to_vec(),
+            mapping: mapping.clone(),
             clock: clock.clone(),
         }
     }
@@ -43,11 +43,17 @@ impl Verifier {
             return Shown::Refused(Invalid::CertificateExpired);
         }
         match self.rules.iter().find_map(|rule| admit(rule, certificate)) {
-            Some(name) if name.len() <= MAX_NAME => {
-                let credential = Credential::Certificate(Arc::clone(certificate));
-                Shown::Proof(Proof::new(&self.scheme, "mtls", &name, Vec::new(), &[], credential))
+            Some(name) => {
+                let given = Given::Certificate(certificate);
+                match Facts::new(&self.mapping, &name, Vec::new(), &given) {
+                    Ok(facts) => {
+                        let credential = Credential::Certificate(Arc::clone(certificate));
+                        Shown::Proof(Proof::new(&self.scheme, "mtls", facts, credential))
+                    }
+                    Err(_) => Shown::Refused(Invalid::CertificateNotAllowed),
+                }
             }
-            Some(_) | None => Shown::Refused(Invalid::CertificateNotAllowed),
+            None => Shown::Refused(Invalid::CertificateNotAllowed),
         }
     }
 }

@@ -11,12 +11,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::Invalid;
-use crate::config::Attribute;
 
 /// OpenID Connect Core §2: `sub` has at most 255 characters.
 const MAX_PRINCIPAL: usize = 255;
-/// Most values of one claim that become attributes; a directory may list somebody's every group.
-const MAX_VALUES: usize = 256;
 
 /// The claims of a token; a name that stands twice is refused, because two readers may take different ones.
 pub(super) struct Claims(BTreeMap<String, Value>);
@@ -130,21 +127,8 @@ impl Claims {
         }
     }
 
-    /// The values of these claims. What is neither a text nor a list of texts, and what is too long, is no attribute: a
-    /// policy that needs it refuses the caller, others do not care.
-    pub(super) fn attributes(&self, wanted: &[String]) -> Vec<Attribute> {
-        let mut attributes = Vec::new();
-        for name in wanted {
-            let values = self.0.get(name).and_then(strings).unwrap_or_default();
-            let sound = |value: &&str| (1..=Attribute::MAX_VALUE).contains(&value.len());
-            for value in values.into_iter().filter(sound).take(MAX_VALUES) {
-                attributes.push(Attribute {
-                    name: name.clone(),
-                    value: value.to_owned(),
-                });
-            }
-        }
-        attributes
+    pub(super) fn all(&self) -> &BTreeMap<String, Value> {
+        &self.0
     }
 
     /// `scope` (RFC 8693 §4.2), else `scp` as some issuers write it; each as a list in one string, `scp` as an array too.

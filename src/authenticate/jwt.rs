@@ -21,12 +21,13 @@ use serde::{Deserialize, Deserializer};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::claims::Claims;
+use super::facts::{Facts, Given};
 use super::jwks::{self, KeySet};
 use super::remote::Remote;
 use super::verifiers::Commit;
 use super::{Authorization, Credential, Invalid, Proof, Shown, authorization, sha256};
 use crate::clock::Clock;
-use crate::config::{self, JwksSource, Problem, files};
+use crate::config::{self, JwksSource, Mapping, Problem, files};
 use crate::drain::Drain;
 
 /// Refused before it is parsed; header sections are bounded at 64 KiB, tokens of issuers rarely pass 4 KiB.
@@ -41,8 +42,9 @@ pub(super) struct Verifier {
     /// Seconds.
     leeway: u64,
     principal_claim: String,
-    /// Become attributes.
+    /// Those that are kept.
     claims: Vec<String>,
+    mapping: Mapping,
     clock: Clock,
     keys: Arc<ArcSwapOption<KeySet>>,
     source: Arc<Source>,
@@ -73,6 +75,7 @@ impl Verifier {
         scheme: &Arc<str>,
         key: &str,
         jwt: &config::Jwt,
+        mapping: &Mapping,
         clock: &Clock,
         before: Option<&Self>,
     ) -> Result<Self, Vec<Problem>> {
@@ -138,6 +141,7 @@ impl Verifier {
                 leeway: jwt.leeway.as_secs(),
                 principal_claim: jwt.principal_claim.clone(),
                 claims: jwt.claims.clone(),
+                mapping: mapping.clone(),
                 clock: clock.clone(),
                 keys,
                 source,
@@ -168,6 +172,7 @@ impl Verifier {
             leeway: self.leeway,
             principal_claim: self.principal_claim.clone(),
             claims: self.claims.clone(),
+            mapping: self.mapping.clone(),
             clock: self.clock.clone(),
             keys: Arc::new(ArcSwapOption::from_pointee(new)),
             source: Arc::clone(&self.source),
@@ -187,10 +192,12 @@ impl Verifier {
         Ok(trust.map(|trust| Box::new(move || remote.trust(trust)) as Commit))
     }
 
-    /// Whether a token that was good before is for this issuer and one of these audiences: more cannot be told without it.
-    pub(super) fn expects(&self, id: &str, audience: &[String]) -> bool {
+    /// Whether a token that was good before has not expired, and is for this issuer and one of these audiences: more cannot be told without it.
+    pub(super) fn expects(&self, id: &str, audience: &[String], expires: u64) -> bool {
         let issuer = format!("jwt:{}", super::encode(&format!("{}#", self.issuer)));
-        id.starts_with(&issuer) && audience.iter().any(|audience| self.audience.contains(audience))
+        self.clock.unix_seconds() < expires
+            && id.starts_with(&issuer)
+            && audience.iter().any(|audience| self.audience.contains(audience))
     }
 
     /// Starts the job that fetches the keys, if they stand at a URL.
@@ -268,18 +275,23 @@ impl Verifier {
         claims.issuer(&self.issuer)?;
         claims.audience(&self.audience)?;
         let expires = claims.times(now, self.leeway)?;
-        let name = claims.principal(&self.principal_claim)?;
-        let name = format!("{}#{name}", self.issuer);
-        let scopes = claims.scopes()?;
-        let attributes = claims.attributes(&self.claims);
+        // With a mapping the claim is not needed.
+        let name = match self.mapping.name {
+            Some(_) => "",
+            None => claims.principal(&self.principal_claim)?,
+        };
+        let given = Given::Token {
+            claims: claims.all(),
+            kept: &self.claims,
+            issuer: &self.issuer,
+        };
+        let facts = Facts::new(&self.mapping, name, claims.scopes()?, &given)?;
         let credential = Credential::Token {
             audience: claims.matched(&self.audience),
-            scopes: scopes.clone(),
-            attributes: attributes.clone(),
             expires,
         };
         Ok(Verified {
-            proof: Proof::new(&self.scheme, "jwt", &name, scopes, &attributes, credential),
+            proof: Proof::new(&self.scheme, "jwt", facts, credential),
             generation: keys.generation,
             expires,
         })

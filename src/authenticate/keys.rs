@@ -10,7 +10,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::api_key::{MAX_KEY, keys_of};
-use super::sha256;
+use super::{hex, sha256};
 use crate::clock::Clock;
 use crate::config::{ApiKey, Attribute, Config, Moment, Problem, SchemeKind};
 
@@ -129,11 +129,4 @@ fn line(lines: &mut String, scheme: &str, key: &ApiKey, clock: &Clock) {
     // Nothing in a name may look like another column or line.
     let fields = fields.map(|field| field.replace(char::is_control, "?"));
     let _always = writeln!(lines, "{}", fields.join("\t"));
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _always = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -11,6 +11,7 @@ mod basic;
 mod certificate;
 mod claims;
 mod error;
+mod facts;
 mod head;
 mod jwks;
 mod jwt;
@@ -25,13 +26,15 @@ mod verifiers;
 mod tests;
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
 use http::{HeaderMap, HeaderValue, header};
 
+use self::facts::Facts;
 use crate::config::Attribute;
+use crate::expression::Value;
 
 pub use error::{Error, Invalid};
 pub use places::CredentialPlaces;
@@ -44,7 +47,7 @@ use crate::tls::{Peer, PeerCertificate};
 pub const ANONYMOUS: &str = "anonymous";
 
 /// Who a caller proved to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Principal {
     /// Stable: `key:partner-7`, `jwt:<issuer>#<sub>`, `basic:ann`, `mtls:spiffe://…`, or `anonymous`; with several schemes
     /// of one alternative the ids are joined by `+` in the order of the requirement. Visible ASCII only: any other
@@ -57,14 +60,17 @@ pub struct Principal {
     pub attributes: Vec<Arc<str>>,
     /// By what, one for each scheme: what can be asked again later without the secret.
     evidence: Vec<Evidence>,
+    /// For policies.
+    facts: Arc<Facts>,
 }
 
 /// What one scheme found good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Evidence {
     scheme: Arc<str>,
     /// The id that it proved.
     id: Arc<str>,
+    facts: Arc<Facts>,
     credential: Credential,
 }
 
@@ -72,14 +78,17 @@ struct Evidence {
 #[derive(Clone, PartialEq, Eq)]
 enum Credential {
     /// As the key is stored.
-    Key { sha256: [u8; 32], salt: Vec<u8> },
+    Key {
+        sha256: [u8; 32],
+        salt: Vec<u8>,
+        /// In seconds since 1970.
+        expires: Option<u64>,
+    },
     /// `hash` is a digest of the stored hash.
     User { name: Arc<str>, hash: [u8; 32] },
     /// Tokens are not kept.
     Token {
         audience: Vec<String>,
-        scopes: Vec<String>,
-        attributes: Vec<Attribute>,
         /// In seconds since 1970.
         expires: u64,
     },
@@ -105,6 +114,7 @@ impl Principal {
             schemes: Vec::new(),
             attributes: Vec::new(),
             evidence: Vec::new(),
+            facts: Arc::default(),
         }
     }
 
@@ -114,6 +124,25 @@ impl Principal {
             id: id.clone(),
             ..Self::anonymous()
         }
+    }
+
+    /// Somebody with a key.
+    #[cfg(test)]
+    pub fn of_key(id: &str, scopes: &[&str], attributes: &[&str]) -> Arc<Self> {
+        let attributes: Vec<_> = attributes.iter().filter_map(|text| Attribute::parse(text)).collect();
+        let given = facts::Given::Entry {
+            attributes: &attributes,
+        };
+        let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+        let facts = Facts::new(&crate::config::Mapping::default(), id, scopes, &given).unwrap_or_default();
+        let credential = Credential::Key {
+            sha256: [0; 32],
+            salt: Vec::new(),
+            expires: None,
+        };
+        Proof::new(&Arc::from("key"), "key", facts, credential)
+            .principal
+            .clone()
     }
 
     pub fn is_anonymous(&self) -> bool {
@@ -132,9 +161,16 @@ impl Principal {
     pub fn expires(&self) -> Option<u64> {
         let expires = self.evidence.iter().filter_map(|evidence| match &evidence.credential {
             Credential::Token { expires, .. } => Some(*expires),
-            Credential::Key { .. } | Credential::User { .. } | Credential::Certificate(_) => None,
+            Credential::Key { expires, .. } => *expires,
+            Credential::Certificate(certificate) => u64::try_from(certificate.not_after).ok(),
+            Credential::User { .. } => None,
         });
         expires.min()
+    }
+
+    /// The variable `principal` of policies.
+    pub fn value(&self) -> Value {
+        self.facts.value(&self.id, &self.schemes)
     }
 
     /// The attribute of this name, as `name=value`; `None` also where it has several values.
@@ -149,53 +185,43 @@ impl Principal {
 }
 
 /// A credential that was checked: whom it names and what it may be used for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Proof {
     principal: Arc<Principal>,
-    scopes: Vec<String>,
 }
 
 impl Proof {
-    /// `kind` is one of the prefixes that `Principal::id` documents; `name` and the attributes are encoded here.
-    fn new(
-        scheme: &Arc<str>,
-        kind: &str,
-        name: &str,
-        scopes: Vec<String>,
-        attributes: &[Attribute],
-        credential: Credential,
-    ) -> Arc<Self> {
-        let id: Arc<str> = Arc::from(format!("{kind}:{}", encode(name)));
-        Arc::new(Self {
-            principal: Arc::new(Principal {
-                id: Arc::clone(&id),
-                schemes: vec![Arc::clone(scheme)],
-                attributes: attributes.iter().map(Attribute::text).collect(),
-                evidence: vec![Evidence {
-                    scheme: Arc::clone(scheme),
-                    id,
-                    credential,
-                }],
-            }),
-            scopes,
-        })
+    /// `kind` is one of the prefixes that `Principal::id` documents; names and attributes are encoded here.
+    fn new(scheme: &Arc<str>, kind: &str, facts: Facts, credential: Credential) -> Arc<Self> {
+        let name = match &facts.issuer {
+            Some(issuer) => Cow::Owned(format!("{issuer}#{}", facts.name)),
+            None => Cow::Borrowed(&*facts.name),
+        };
+        let id: Arc<str> = Arc::from(format!("{kind}:{}", encode(&name)));
+        let evidence = Evidence {
+            scheme: Arc::clone(scheme),
+            id,
+            facts: Arc::new(facts),
+            credential,
+        };
+        Self::repeated(&evidence)
     }
 
     /// The same again of something that cannot be shown again.
-    fn repeated(evidence: &Evidence, scopes: &[String], attributes: &[Attribute]) -> Arc<Self> {
+    fn repeated(evidence: &Evidence) -> Arc<Self> {
         Arc::new(Self {
             principal: Arc::new(Principal {
                 id: Arc::clone(&evidence.id),
                 schemes: vec![Arc::clone(&evidence.scheme)],
-                attributes: attributes.iter().map(Attribute::text).collect(),
+                attributes: evidence.facts.attributes(),
+                facts: Arc::clone(&evidence.facts),
                 evidence: vec![evidence.clone()],
             }),
-            scopes: scopes.to_vec(),
         })
     }
 
     fn covers(&self, needed: &[String]) -> bool {
-        needed.iter().all(|scope| self.scopes.contains(scope))
+        needed.iter().all(|scope| self.principal.facts.scopes.contains(scope))
     }
 }
 
@@ -206,7 +232,7 @@ impl Attribute {
 }
 
 /// What a request shows to one verifier.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Shown {
     Nothing,
     Proof(Arc<Proof>),
@@ -238,6 +264,15 @@ fn encode(name: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(encoded)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            let _always = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 fn sha256(parts: &[&[u8]]) -> [u8; 32] {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use http::{HeaderValue, request};
 
 use super::error::Challenges;
+use super::facts::Facts;
 use super::head;
 use super::verifiers::{Verifier, Verifiers};
 use super::{CredentialPlaces, Error, Invalid, Principal, Proof, Shown};
@@ -318,6 +319,7 @@ fn join(proofs: &[&Arc<Proof>]) -> Arc<Principal> {
                 .iter()
                 .flat_map(|proof| proof.principal.attributes.iter().cloned()),
         ),
+        facts: Arc::new(Facts::joined(proofs.iter().map(|proof| &*proof.principal.facts))),
         evidence: proofs
             .iter()
             .flat_map(|proof| proof.principal.evidence.iter().cloned())

@@ -56,18 +56,20 @@ impl Verifiers {
         for (name, scheme) in schemes {
             let before = self.schemes.get(name).zip(self.verifiers.get(name));
             let made = match before {
-                Some((known, verifier)) if known.kind == scheme.kind => verifier.renewed().map(|next| match next {
-                    Next::Same => Arc::clone(verifier),
-                    Next::Trusting(commit) => {
-                        changed.push(name.clone());
-                        commits.push(commit);
-                        Arc::clone(verifier)
-                    }
-                    Next::Other(other) => {
-                        changed.push(name.clone());
-                        Arc::new(other)
-                    }
-                }),
+                Some((known, verifier)) if known.kind == scheme.kind && known.principal == scheme.principal => {
+                    verifier.renewed().map(|next| match next {
+                        Next::Same => Arc::clone(verifier),
+                        Next::Trusting(commit) => {
+                            changed.push(name.clone());
+                            commits.push(commit);
+                            Arc::clone(verifier)
+                        }
+                        Next::Other(other) => {
+                            changed.push(name.clone());
+                            Arc::new(other)
+                        }
+                    })
+                }
                 Some((known, verifier)) => {
                     changed.push(name.clone());
                     let before = Some((&known.kind, &**verifier));
@@ -215,6 +217,7 @@ impl Verifier {
     ) -> Result<Self, Vec<Problem>> {
         let key = problem_key(name);
         let name: Arc<str> = Arc::from(name);
+        let mapping = &scheme.principal;
         let kind = match &scheme.kind {
             SchemeKind::ApiKey {
                 place,
@@ -222,16 +225,20 @@ impl Verifier {
                 keys,
             } => {
                 let place = Place::new(&key, *place, place_name).map_err(|problem| vec![problem])?;
-                Kind::ApiKey(Box::new(api_key::Verifier::load(&name, &key, place, keys, clock)?))
+                Kind::ApiKey(Box::new(api_key::Verifier::load(
+                    &name, &key, place, keys, mapping, clock,
+                )?))
             }
             SchemeKind::Bearer { jwt, .. } | SchemeKind::OAuth2 { jwt, .. } | SchemeKind::OpenIdConnect { jwt, .. } => {
                 let before = before.and_then(|(kind, verifier)| verifier.bearer_of(kind, &jwt.keys));
-                Kind::Bearer(Box::new(jwt::Verifier::load(&name, &key, jwt, clock, before)?))
+                Kind::Bearer(Box::new(jwt::Verifier::load(&name, &key, jwt, mapping, clock, before)?))
             }
-            SchemeKind::Basic { users_file } => {
-                Kind::Basic(Box::new(basic::Verifier::load(&name, &key, users_file, clock)?))
+            SchemeKind::Basic { users_file } => Kind::Basic(Box::new(basic::Verifier::load(
+                &name, &key, users_file, mapping, clock,
+            )?)),
+            SchemeKind::MutualTls { allow } => {
+                Kind::Certificate(certificate::Verifier::new(&name, allow, mapping, clock))
             }
-            SchemeKind::MutualTls { allow } => Kind::Certificate(certificate::Verifier::new(&name, allow, clock)),
         };
         Ok(Self { name, kind })
     }
@@ -285,19 +292,11 @@ impl Verifier {
         };
         let Evidence { id, credential, .. } = evidence;
         let proof = match (&self.kind, credential) {
-            (Kind::ApiKey(verifier), Credential::Key { sha256, salt }) => verifier.again(sha256, salt),
+            (Kind::ApiKey(verifier), Credential::Key { sha256, salt, .. }) => verifier.again(sha256, salt),
             (Kind::Basic(verifier), Credential::User { name, hash }) => verifier.again(name, hash),
-            (
-                Kind::Bearer(verifier),
-                Credential::Token {
-                    audience,
-                    scopes,
-                    attributes,
-                    expires: _,
-                },
-            ) => {
-                let expected = verifier.expects(id, audience);
-                expected.then(|| Proof::repeated(evidence, scopes, attributes))
+            (Kind::Bearer(verifier), Credential::Token { audience, expires }) => {
+                let expected = verifier.expects(id, audience, *expires);
+                expected.then(|| Proof::repeated(evidence))
             }
             (Kind::Certificate(verifier), Credential::Certificate(certificate)) => match verifier.check(certificate) {
                 Shown::Proof(proof) => Some(proof),

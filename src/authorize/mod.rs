@@ -5,6 +5,7 @@
 //! `Permit` to call an agent is made for a caller, or, to get one task, for an agent that told of it (`Notified`). Somebody else's task is answered exactly like one that does not exist.
 
 mod ownership;
+mod policy;
 
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 
 pub use self::ownership::Ownership;
+pub use self::policy::{Asked, Asking, Decision, Judged, Judgement, Policies, Rules};
 use crate::a2a::{Binding, Call, Generation, Operation, RpcId, TaskId};
 use crate::authenticate::Principal;
 use crate::route::RouteMatch;
@@ -55,16 +57,36 @@ impl Checked {
     }
 }
 
+/// What the call names is the caller's to name. Needed before the rules are asked, so that they tell nothing of others' tasks.
+#[derive(Clone, Debug)]
+pub struct Owned {
+    admitted: Admitted,
+    call: Arc<Call>,
+}
+
+impl Owned {
+    pub fn principal(&self) -> &Arc<Principal> {
+        &self.admitted.principal
+    }
+}
+
 /// The caller may make this call. Demanded by `upstream`.
 #[derive(Clone, Debug)]
 pub struct Permit {
     admitted: Admitted,
     call: Arc<Call>,
+    /// `None`: there are no rules, and it is no stream.
+    judgement: Option<Arc<Judgement>>,
 }
 
 impl Permit {
     pub fn principal(&self) -> &Arc<Principal> {
         self.admitted.principal()
+    }
+
+    /// By which rules it was made, where there are any.
+    pub fn judgement(&self) -> Option<&Arc<Judgement>> {
+        self.judgement.as_ref()
     }
 
     /// To whom tasks and contexts belong that the call makes.
@@ -93,6 +115,7 @@ impl Permit {
         Some(Self {
             admitted: self.admitted.clone(),
             call: Arc::new(call),
+            judgement: self.judgement.clone(),
         })
     }
 }
@@ -111,6 +134,9 @@ fn get(binding: Binding, generation: Generation, task: TaskId, id: RpcId) -> Cal
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// No rule allows it.
+    #[error("no rule allows the call")]
+    NotAllowed,
     /// The caller lacks the claim by which the agent's tasks are owned.
     #[error("the caller has no owner for its tasks")]
     Ownerless,
@@ -125,8 +151,28 @@ pub enum Error {
     Unrecorded,
 }
 
-/// Every authenticated principal may address every agent whose requirement it met.
-pub fn route(route: RouteMatch, principal: Arc<Principal>, ownership: &Ownership) -> Result<Admitted, Error> {
+impl Error {
+    /// The label in logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotAllowed => "no_rule",
+            Self::Ownerless => "no_task_owner",
+            Self::Version => "version",
+            Self::TaskNotFound => "task_not_found",
+            Self::Unrecorded => "unrecorded",
+        }
+    }
+}
+
+/// Every authenticated principal may address every agent whose requirement it met, unless the rules refuse whatever it asks.
+pub fn route(
+    route: RouteMatch,
+    principal: Arc<Principal>,
+    ownership: &Ownership,
+    policies: Policies<'_>,
+    asked: &Asked,
+) -> Result<Admitted, Error> {
+    policies.admit(&principal, asked)?;
     let owner = ownership.owner(&principal).ok_or(Error::Ownerless)?;
     Ok(Admitted {
         route,
@@ -202,7 +248,11 @@ pub fn told(notified: Notified, ownership: &Ownership, owners: &impl Owners) -> 
             Some(_) | None => {}
         }
     }
-    Ok(Permit { admitted, call })
+    Ok(Permit {
+        admitted,
+        call,
+        judgement: None,
+    })
 }
 
 /// To whom the tasks and the context of a call belong; `None` where nobody is known.
@@ -217,7 +267,7 @@ pub trait Owners {
 /// nobody's, and refused: it may be somebody's whose record is lost. A context without one is about to be begun.
 ///
 /// A list is not refused: what it may show is decided for each of its tasks.
-pub fn tasks(checked: Checked, ownership: &Ownership, owners: &impl Owners) -> Result<Permit, Error> {
+pub fn tasks(checked: Checked, ownership: &Ownership, owners: &impl Owners) -> Result<Owned, Error> {
     let Checked { admitted, call } = checked;
     if ownership.is_enforced() {
         let mine = |owner: &str| ownership.permits(&admitted.principal, &admitted.owner, owner, call.operation);
@@ -228,5 +278,29 @@ pub fn tasks(checked: Checked, ownership: &Ownership, owners: &impl Owners) -> R
             return Err(Error::TaskNotFound);
         }
     }
-    Ok(Permit { admitted, call })
+    Ok(Owned { admitted, call })
+}
+
+/// Where there are rules, one of the listener's and one of the agent's must allow the call. `asking` is made then, and for streams,
+/// because another configuration may have rules for them.
+pub fn allowed(
+    owned: Owned,
+    policies: Policies<'_>,
+    asking: impl FnOnce(Arc<Call>) -> Asking,
+) -> Result<Permit, Decision> {
+    let Owned { admitted, call } = owned;
+    let mut judgement = None;
+    if !policies.is_open() || call.operation.streams() {
+        let asking = asking(call.clone());
+        let decision = policies.decide(&admitted.principal, &asking);
+        if !decision.allows() {
+            return Err(decision);
+        }
+        judgement = Some(Arc::new(Judgement::new(policies, asking, decision)));
+    }
+    Ok(Permit {
+        admitted,
+        call,
+        judgement,
+    })
 }

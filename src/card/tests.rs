@@ -14,7 +14,7 @@ use super::refresh::{jittered, pause_after};
 use super::*;
 use crate::a2a::Generation;
 use crate::a2a::security::{SchemeUse, Security};
-use crate::config::{ApiKey, Endpoint, KeySource};
+use crate::config::{ApiKey, Endpoint, KeySource, Mapping};
 
 const MAX_AGE: Duration = Duration::from_secs(300);
 
@@ -253,6 +253,7 @@ fn a_configured_scheme_publishes_nothing_of_its_keys() {
                 label: String::new(),
             }]),
         },
+        principal: Mapping::default(),
     };
     let expected = SchemeForm {
         description: Some("partners".to_owned()),

@@ -11,6 +11,7 @@ mod functions;
 mod scope;
 #[cfg(test)]
 mod tests;
+mod value;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,6 +20,7 @@ use std::sync::{Arc, LazyLock};
 use cel::{Context, Env, ExecutionError, Program};
 
 pub use self::scope::{Scope, Type};
+pub use self::value::Value;
 
 /// Longest source, in bytes. What does not fit is several rules.
 const MAX_SOURCE: usize = 4 * 1024;
@@ -79,6 +81,8 @@ impl PartialEq for Expression {
         self.0.source == other.0.source
     }
 }
+
+impl Eq for Expression {}
 
 impl Expression {
     /// `wanted` is what it must give.
@@ -167,93 +171,6 @@ impl From<ExecutionError> for Failure {
             | ExecutionError::Overflow(..)
             | ExecutionError::IndexOutOfBounds(_) => Self::Range,
             _ => Self::Type,
-        }
-    }
-}
-
-/// What variables hold and evaluations give. Cheap to clone.
-#[derive(Clone, PartialEq)]
-pub struct Value(cel::Value);
-
-impl fmt::Debug for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Value")
-    }
-}
-
-impl Value {
-    pub fn bool(value: bool) -> Self {
-        Self(cel::Value::Bool(value))
-    }
-
-    pub fn text(text: impl Into<String>) -> Self {
-        Self(cel::Value::String(Arc::new(text.into())))
-    }
-
-    pub fn list(values: impl IntoIterator<Item = Self>) -> Self {
-        let values = values.into_iter().map(|value| value.0);
-        Self(cel::Value::List(Arc::new(values.collect())))
-    }
-
-    pub fn map(members: impl IntoIterator<Item = (String, Self)>) -> Self {
-        let members = members.into_iter().map(|(name, value)| (name.into(), value.0));
-        Self(cel::Value::Map(cel::objects::Map {
-            map: Arc::new(members.collect()),
-        }))
-    }
-
-    /// Seconds since 1970; the last day of 9999 beyond what CEL has.
-    pub fn time(unix: u64) -> Self {
-        const LAST: i64 = 253_402_300_799;
-        let seconds = i64::try_from(unix).unwrap_or(LAST).min(LAST);
-        let time = chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default();
-        Self(cel::Value::Timestamp(time.fixed_offset()))
-    }
-
-    /// Whole numbers become `int`, else `uint`, else `double`.
-    pub fn json(json: &serde_json::Value) -> Self {
-        match json {
-            serde_json::Value::Null => Self(cel::Value::Null),
-            serde_json::Value::Bool(value) => Self::bool(*value),
-            serde_json::Value::Number(number) => Self(match (number.as_i64(), number.as_u64()) {
-                (Some(int), _) => cel::Value::Int(int),
-                (None, Some(uint)) => cel::Value::UInt(uint),
-                (None, None) => cel::Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-            }),
-            serde_json::Value::String(text) => Self::text(text),
-            serde_json::Value::Array(values) => Self::list(values.iter().map(Self::json)),
-            serde_json::Value::Object(members) => {
-                Self::map(members.iter().map(|(name, value)| (name.clone(), Self::json(value))))
-            }
-        }
-    }
-
-    pub fn as_bool(&self) -> Option<bool> {
-        match self.0 {
-            cel::Value::Bool(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    pub fn as_text(&self) -> Option<&str> {
-        match &self.0 {
-            cel::Value::String(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The texts of a list of texts, or of one text.
-    pub fn into_texts(self) -> Option<Vec<String>> {
-        match self.0 {
-            cel::Value::String(text) => Some(vec![Arc::unwrap_or_clone(text)]),
-            cel::Value::List(values) => values
-                .iter()
-                .map(|value| match value {
-                    cel::Value::String(text) => Some(String::clone(text)),
-                    _ => None,
-                })
-                .collect(),
-            _ => None,
         }
     }
 }

@@ -1,3 +1,5 @@
+//! What rules that people write give, what they read, and which mistakes are found before a request is.
+
 use super::*;
 
 fn compile(source: &str) -> Result<Expression, String> {

@@ -58,6 +58,8 @@ reasons! {
     Unauthenticated = "unauthenticated", Downstream;
     /// Authenticated, but a scope is missing, or the claim that owns the agent's tasks.
     Forbidden = "forbidden", Downstream;
+    /// No rule of the listener or of the agent allows the call.
+    NotAllowed = "not_allowed", Downstream;
     /// The keys to verify a credential with are not known yet.
     AuthenticationUnavailable = "authentication_unavailable", Upstream;
     RateLimited = "rate_limited", Downstream;

@@ -46,6 +46,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// A closed label that says more than the outcome, such as why a credential was refused.
     pub detail: Option<&'static str>,
+    /// The rule that allowed the call, or the one that could not be evaluated.
+    pub rule: Option<Arc<str>>,
     pub bytes_in: u64,
     pub bytes_out: u64,
     pub events: u64,
@@ -77,6 +79,7 @@ impl Record {
             status: 0,
             outcome: Outcome::DownstreamGone,
             detail: None,
+            rule: None,
             bytes_in: 0,
             bytes_out: 0,
             events: 0,
@@ -179,6 +182,8 @@ struct Line<'a> {
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
     status: u16,
     seconds: f64,
     bytes_in: u64,
@@ -211,6 +216,7 @@ impl<'a> Line<'a> {
             principal: record.principal.as_deref().map(shortened),
             outcome: record.outcome.as_str(),
             detail: record.detail,
+            rule: record.rule.as_deref(),
             status: record.status,
             seconds: micros(elapsed),
             bytes_in: record.bytes_in,

@@ -1,9 +1,11 @@
 //! One agent as its requests find it, and what is enforced for it at this moment.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 
+use super::judging::{CallPolicy, SkillDemand};
 use crate::a2a::{self, Generation};
 use crate::affinity::{Beginnings, Reservations};
 use crate::authenticate::{Principal, Requirement};
@@ -33,6 +35,7 @@ pub struct Agent {
     pub card_options: fetch::Options,
     /// What callers must show and what is served: from the configuration, else from the agent's card.
     pub enforced: ArcSwapOption<Enforced>,
+    pub policy: CallPolicy,
     pub probes: Arc<Probes>,
     /// Endpoints that do not answer are left out of lists.
     pub list_partial: bool,
@@ -57,6 +60,8 @@ pub struct Enforced {
     /// The agent has its extended card for a GET only.
     pub extended_is_fetched: bool,
     pub ownership: Ownership,
+    /// What skills demand beside it; `None`: it is not known yet.
+    pub skills: Option<BTreeMap<String, SkillDemand>>,
 }
 
 /// A dialect that an agent speaks.

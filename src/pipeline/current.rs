@@ -5,19 +5,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::HeaderValue;
 use ipnet::IpNet;
 
 use super::Pipeline;
-use crate::authenticate::Principal;
 use crate::authorize::Permit;
 use crate::http::framing::Refusal;
 use crate::observe::{Outcome, Reason};
 use crate::respond::Reject;
 use crate::respond::body::Held;
-use crate::respond::standing::{Asked, Leave, Standing, Touched};
+use crate::respond::standing::{self, Asked, Leave, Standing, Touched};
 use crate::tls::{Acceptor, Peer};
 
 /// The configuration in force. A request takes it once, at its head, and keeps it to its last byte.
@@ -108,7 +108,7 @@ impl Standing for Downstream {
         self.current.version.load(Ordering::Acquire)
     }
 
-    fn ask(&self, agent: &str, principal: &Principal, touched: Touched<'_>) -> Asked {
+    fn ask(&self, agent: &str, held: &standing::Held, touched: Touched<'_>) -> Asked {
         let pipeline = self.current.load();
         if pipeline.drain.is_past_deadline() {
             return Asked::End {
@@ -117,7 +117,7 @@ impl Standing for Downstream {
             };
         }
         let ended = if self.is_trusted() {
-            pipeline.revoked(agent, principal, touched)
+            pipeline.revoked(agent, &self.listener, held, touched)
         } else {
             Some(NOT_TRUSTED)
         };
@@ -145,11 +145,21 @@ impl Pipeline {
     /// What a stream that this configuration permits waits on.
     pub(super) fn leave(&self, permit: &Permit, downstream: &Arc<Downstream>) -> Leave {
         let until = self.until.clone().cancelled_owned();
-        Leave::new(downstream.clone(), permit.principal().clone(), self.version, until)
+        let principal = permit.principal().clone();
+        let now = self.observer.clock.unix_seconds();
+        let left = principal
+            .expires()
+            .map(|at| Duration::from_secs(at.saturating_sub(now)));
+        let held = standing::Held {
+            principal,
+            judgement: permit.judgement().cloned(),
+        };
+        Leave::new(downstream.clone(), held, left, self.version, until)
     }
 
     /// Why a stream that an earlier configuration permitted may not go on, if it may not.
-    fn revoked(&self, name: &str, principal: &Principal, touched: Touched<'_>) -> Option<&'static str> {
+    fn revoked(&self, name: &str, listener: &str, held: &standing::Held, touched: Touched<'_>) -> Option<&'static str> {
+        let principal = &*held.principal;
         let Some(agent) = self.agents.iter().find(|known| *known.metrics.name == *name) else {
             return Some("agent-removed");
         };
@@ -159,7 +169,7 @@ impl Pipeline {
             // Its card will tell. Until then the credential has to be good at least.
             return (!known()).then_some("credential-not-valid");
         };
-        let Some(principal) = enforced.requirement.readmit(principal) else {
+        let Some(again) = enforced.requirement.readmit(principal) else {
             return Some(if known() {
                 "requirement-not-met"
             } else {
@@ -168,8 +178,16 @@ impl Pipeline {
         };
         let ownership = &enforced.ownership;
         let owner = touched.task.and_then(|task| self.affinity.task(name, task));
-        let permitted = match (ownership.owner(&principal), owner) {
-            (Some(own), Some(owner)) => ownership.permits(&principal, &own, &owner.principal, touched.operation),
+        let policies = self.policies(listener, agent);
+        let allowed = held.judgement.as_ref().map_or_else(
+            || policies.is_open(),
+            |judgement| judgement.stands(policies, principal, &again),
+        );
+        if !allowed {
+            return Some("not-allowed");
+        }
+        let permitted = match (ownership.owner(&again), owner) {
+            (Some(own), Some(owner)) => ownership.permits(&again, &own, &owner.principal, touched.operation),
             (Some(_), None) => true,
             (None, _) => false,
         };

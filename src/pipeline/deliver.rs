@@ -212,7 +212,10 @@ impl Pipeline {
         }
         let permit = authorize::told(notified, ownership, &owners).map_err(|error| match error {
             authorize::Error::Unrecorded => Reject::from(error),
-            authorize::Error::TaskNotFound | authorize::Error::Ownerless | authorize::Error::Version => {
+            authorize::Error::TaskNotFound
+            | authorize::Error::NotAllowed
+            | authorize::Error::Ownerless
+            | authorize::Error::Version => {
                 agent.metrics.owner_conflicts.inc();
                 held.record.detail = Some(owners.why_not_found());
                 Reject::new(Reason::PushForeign)

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Response, Uri, header, request};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
+use super::judging::Stated;
 use super::send::{Sent, Way};
 use super::translate::{CONDITIONS, drop_fields};
 use super::{Agent, Delegated, Downstream, EnvelopeDesk, Pipeline};
@@ -480,7 +481,10 @@ impl Talk<'_> {
             agent: known.index,
             place: Place::Rpc,
         };
-        let admitted = authorize::route(route, principal, &enforced.ownership)?;
+        let pipeline = self.pipeline;
+        let policies = pipeline.policies(&self.downstream.listener, known.agent);
+        let asked = pipeline.asked(self.downstream, known.agent, self.client);
+        let admitted = authorize::route(route, principal, &enforced.ownership, policies, &asked)?;
         for stage in [Stage::Caller(&id), Stage::Call(&id, operation)] {
             limiter.admit(&mut slot, self.client, stage).await.map_err(limited)?;
         }
@@ -498,11 +502,13 @@ impl Talk<'_> {
         let checked = authorize::call(admitted, call, &[], None).map_err(|(error, _)| Reject::from(error))?;
         let call = checked.call().clone();
         let named = Named {
-            affinity: &self.pipeline.affinity,
+            affinity: &pipeline.affinity,
             agent: &known.agent.metrics.name,
             call: &call,
         };
-        Ok(authorize::tasks(checked, &enforced.ownership, &named.owners())?)
+        let owners = named.owners();
+        let owned = authorize::tasks(checked, &enforced.ownership, &owners)?;
+        pipeline.allowed(owned, policies, asked, Stated::default(), &owners, &mut held.record)
     }
 
     fn begin(&self, known: &Known<'_>, timeout: Option<u64>) -> Result<Beginning<'_>, Reject> {

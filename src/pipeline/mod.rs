@@ -8,6 +8,7 @@ mod current;
 mod deliver;
 mod envelope;
 mod extended;
+mod judging;
 mod naming;
 mod reading;
 mod receive;
@@ -28,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::a2a::{Addressed, Call, Dialect, Generation, Operation, RpcId, grpc, http_json, json};
 use crate::affinity::{Affinity, Inquiry, Knowledge};
 use crate::authenticate::{self, Principal, Verifiers};
-use crate::authorize::{self, Ownership, Permit};
+use crate::authorize::{self, Ownership, Permit, Rules};
 use crate::drain::Drain;
 use crate::envelope::Desk as EnvelopeDesk;
 use crate::gather::Fleet;
@@ -51,6 +52,8 @@ use crate::{a2a, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
+use self::judging::Shown;
+pub use self::judging::{CallPolicy, ListenerRules, SkillDemand};
 use self::reading::Reading;
 use self::send::Way;
 use self::translate::{Head, Translating};
@@ -64,6 +67,9 @@ pub struct Pipeline {
     pub until: CancellationToken,
     pub routes: Routes,
     pub agents: Vec<Arc<Agent>>,
+    pub listeners: ListenerRules,
+    /// For listeners without rules.
+    pub open: Rules,
     pub verifiers: Arc<Verifiers>,
     pub affinity: Arc<Affinity>,
     pub observer: Arc<Observer>,
@@ -247,8 +253,10 @@ impl Pipeline {
             Some(delegated) => enforced.readmit(&delegated.principal)?,
         };
         held.record.principal = Some(principal.id.clone());
-        let admitted = authorize::route(route, principal, &enforced.ownership)
-            .inspect_err(|_| held.record.detail = Some("no_task_owner"))
+        let policies = self.policies(&downstream.listener, agent);
+        let source = self.asked(downstream, agent, client);
+        let admitted = authorize::route(route, principal, &enforced.ownership, policies, &source)
+            .inspect_err(|error| held.record.detail = Some(error.as_str()))
             .map_err(Reject::from)?;
         let caller = &admitted.principal().id;
         let budget = agent.limiter.admit(slot, client, Stage::Caller(caller));
@@ -275,6 +283,14 @@ impl Pipeline {
         let stage = Stage::Call(caller, call.operation);
         let budget = agent.limiter.admit(slot, client, stage);
         budget.await.map_err(|it| limited(it).answering(&call))?;
+        let shown = Shown {
+            downstream,
+            client,
+            parts,
+            delegated,
+        };
+        let about = Box::pin(self.about(agent, &enforced, admitted.principal(), (&call, &bytes), shown));
+        let about = about.await.map_err(|reject| reject.answering(&call))?;
         let names = naming::may_name(&call) && (agent.v0_1.is_some() || enforced.is_of_0_1());
         let (call, naming, fresh) = match names {
             true => Box::pin(self.read_name(agent, &enforced, &admitted, call, &mut held.record)).await?,
@@ -299,7 +315,10 @@ impl Pipeline {
             owners = owners.alone(&enforced.ownership, &call)?;
         }
         let permit = match authorize::tasks(checked, &enforced.ownership, &owners) {
-            Ok(permit) => permit,
+            Ok(owned) => {
+                let allowed = self.allowed(owned, policies, source, about, &owners, &mut held.record);
+                allowed.map_err(in_form)?
+            }
             Err(error) => {
                 held.record.detail = Some(owners.why_not_found());
                 return Err(in_form(named.refused(error, told).await));

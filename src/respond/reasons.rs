@@ -141,6 +141,7 @@ impl From<Withheld> for Reject {
 impl From<authorize::Error> for Reject {
     fn from(error: authorize::Error) -> Self {
         match error {
+            authorize::Error::NotAllowed => Self::new(Reason::NotAllowed),
             authorize::Error::Ownerless => Self::new(Reason::Forbidden),
             authorize::Error::Version => Self::new(Reason::VersionNotSupported),
             authorize::Error::TaskNotFound => Self::new(Reason::TaskNotFound),

@@ -276,7 +276,7 @@ pub fn status(reason: Reason) -> StatusCode {
         Reason::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Reason::NoRoute | Reason::PushUnknown => StatusCode::NOT_FOUND,
         Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Reason::Forbidden | Reason::PushForeign | Reason::SenderForeign => StatusCode::FORBIDDEN,
+        Reason::Forbidden | Reason::NotAllowed | Reason::PushForeign | Reason::SenderForeign => StatusCode::FORBIDDEN,
         Reason::TaskBeginning => StatusCode::CONFLICT,
         Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Reason::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -339,6 +339,7 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::NoRoute
         | Reason::Unauthenticated
         | Reason::Forbidden
+        | Reason::NotAllowed
         | Reason::AuthenticationUnavailable
         | Reason::RateLimited
         | Reason::BodyTooLarge
@@ -385,6 +386,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::NoRoute => "No agent is served at this address",
         Reason::Unauthenticated => "Authentication is required",
         Reason::Forbidden => "The credential lacks a required scope or claim",
+        Reason::NotAllowed => "No rule allows this call",
         Reason::AuthenticationUnavailable => "Credentials cannot be verified at the moment",
         Reason::RateLimited => "Too many requests",
         Reason::BodyTooLarge => "The request body is too large",
@@ -447,6 +449,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::NoRoute
         | Reason::Unauthenticated
         | Reason::Forbidden
+        | Reason::NotAllowed
         | Reason::BodyTooLarge
         | Reason::BodyTimeout
         | Reason::BodyMalformed

@@ -1,18 +1,21 @@
 //! May the caller of an open stream go on?
 //!
 //! Asked again whenever the configuration was replaced, because what permitted the stream may be gone: its agent, the
-//! credential, the scheme; and whenever a task was given to another owner, because it may be the stream's. An idle stream waits
+//! credential, the scheme, a rule; when a credential expires; and whenever a task was given to another owner, because it may be the stream's. An idle stream waits
 //! on one token, which also stands for the drain deadline; a busy one looks at one number before each burst.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::a2a::{Operation, TaskId};
 use crate::authenticate::Principal;
+use crate::authorize::Judgement;
 use crate::observe::Outcome;
 
 /// Who knows the configuration in force, and whose the tasks are.
@@ -20,7 +23,13 @@ pub trait Standing: Send + Sync {
     /// Another number whenever there is cause to ask.
     fn version(&self) -> u64;
 
-    fn ask(&self, agent: &str, principal: &Principal, touched: Touched<'_>) -> Asked;
+    fn ask(&self, agent: &str, held: &Held, touched: Touched<'_>) -> Asked;
+}
+
+/// What permitted a stream.
+pub struct Held {
+    pub principal: Arc<Principal>,
+    pub judgement: Option<Arc<Judgement>>,
 }
 
 /// What a stream does, and to which task, as far as that is known.
@@ -47,25 +56,30 @@ pin_project_lite::pin_project! {
     /// What one stream waits on.
     pub struct Leave {
         standing: Arc<dyn Standing>,
-        principal: Arc<Principal>,
+        held: Held,
         version: u64,
+        // When the first of the credentials expires.
+        expires: Option<Pin<Box<Sleep>>>,
         #[pin]
         until: WaitForCancellationFutureOwned,
     }
 }
 
 impl Leave {
-    /// `version` and `until` are those of the configuration that permitted the stream.
+    /// `version` and `until` are those of the configuration that permitted the stream; `left` is how long the credentials are
+    /// good, if they expire.
     pub fn new(
         standing: Arc<dyn Standing>,
-        principal: Arc<Principal>,
+        held: Held,
+        left: Option<Duration>,
         version: u64,
         until: WaitForCancellationFutureOwned,
     ) -> Self {
         Self {
             standing,
-            principal,
+            held,
             version,
+            expires: left.map(|left| Box::pin(tokio::time::sleep(left))),
             until,
         }
     }
@@ -84,8 +98,16 @@ impl Leave {
     ) -> Poll<(Outcome, Option<&'static str>)> {
         let mut this = self.project();
         loop {
-            ready!(this.until.as_mut().poll(cx));
-            match this.standing.ask(agent, this.principal, touched) {
+            let expired = this
+                .expires
+                .as_mut()
+                .is_some_and(|expires| expires.as_mut().poll(cx).is_ready());
+            if expired {
+                *this.expires = None;
+            } else {
+                ready!(this.until.as_mut().poll(cx));
+            }
+            match this.standing.ask(agent, this.held, touched) {
                 Asked::GoOn { version, until } => {
                     *this.version = version;
                     this.until.set(until);

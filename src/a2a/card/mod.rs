@@ -62,6 +62,20 @@ impl OriginCard {
         self.members.get("name").and_then(Value::as_str)
     }
 
+    /// What the skills demand that demand anything, by their ids.
+    pub fn skill_security(&self) -> impl Iterator<Item = (&str, Result<Security, CardError>)> {
+        let skills = self
+            .members
+            .get("skills")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        skills.filter_map(Value::as_object).filter_map(|skill| {
+            let id = skill.get("id").and_then(Value::as_str)?;
+            Some((id, requirement::read(skill).transpose()?))
+        })
+    }
+
     /// The generations offered over a binding, oldest first.
     pub fn generations(&self, binding: Binding) -> Vec<Generation> {
         Generation::ALL

@@ -151,6 +151,7 @@ fn what_recognises_a_credential_does_not_show() {
     let key = Credential::Key {
         sha256: [7; 32],
         salt: vec![7],
+        expires: None,
     };
     assert_eq!(format!("{key:?}"), "Key");
 }

@@ -21,7 +21,7 @@ use tempfile::NamedTempFile;
 use super::*;
 use crate::a2a::security::{SchemeUse, Security};
 use crate::clock::Clock;
-use crate::config::{ApiKey, ApiKeyPlace, CertificateRule, KeySource, Problem, Scheme, SchemeKind};
+use crate::config::{ApiKey, ApiKeyPlace, CertificateRule, KeySource, Mapping, Problem, Scheme, SchemeKind};
 use crate::tls::{Peer, PeerCertificate};
 
 /// 2027-01-15; whole, so that tokens are easy to read.
@@ -82,6 +82,7 @@ fn scheme(kind: SchemeKind) -> Scheme {
     Scheme {
         description: None,
         kind,
+        principal: Mapping::default(),
     }
 }
 

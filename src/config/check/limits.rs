@@ -7,8 +7,7 @@ use super::super::raw::{List, RawLimitKey, RawLimits, RawRateLimit};
 use super::super::units::{Size, Time};
 use super::super::{join, place};
 use super::names::{self, Unique};
-use super::{Check, HOUR, MILLISECOND};
-use crate::a2a::Operation;
+use super::{Check, HOUR, MILLISECOND, policy};
 
 /// Least header section: hyper refuses a smaller buffer.
 pub const LEAST_HEADER: Size = Size::kib(8);
@@ -154,17 +153,7 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
             check.problem(&join(key, name), "would admit nothing; at least 1");
         }
     }
-    let mut operations = Vec::new();
-    for (index, name) in raw.operations.items() {
-        let operation = Operation::ALL
-            .into_iter()
-            .find(|operation| operation.as_str() == name.0);
-        if operation.is_some_and(|operation| operations.contains(&operation)) {
-            let key = place(&join(key, "operations"), index);
-            check.problem(&key, format!("`{}` is named twice", name.0));
-        }
-        operations.extend(operation);
-    }
+    let operations = policy::operations(check, &join(key, "operations"), &raw.operations);
     let (kind, bound) = match (raw.rate, raw.concurrent, raw.open_streams) {
         (Some(rate), None, None) => (
             "rate",

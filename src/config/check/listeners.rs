@@ -9,6 +9,7 @@ use super::super::raw::{List, RawClientCertificates, RawListener, RawListenerTls
 use super::super::{join, place};
 use super::Check;
 use super::names::{self, Unique};
+use super::policy;
 
 pub fn listeners(check: &mut Check<'_>, raw: &List<RawListener>, admin: Option<&Admin>) -> Option<Vec<Listener>> {
     if raw.is_empty() {
@@ -61,6 +62,7 @@ fn listener(
         let key = place(&join(key, "trusted_proxies"), index);
         trusted_proxies.extend(network(check, &key, text));
     }
+    let allow = policy::allow(check, &join(&join(key, "policy"), "allow"), &raw.policy.allow);
     Some(Listener {
         name: name?,
         address: address?,
@@ -69,6 +71,7 @@ fn listener(
             None => None,
         },
         trusted_proxies,
+        allow,
     })
 }
 

@@ -30,6 +30,7 @@ use super::places::Places;
 use super::raw::{Raw, RawAdmin, RawLog, RawLogFormat, RawState, RawStore};
 use super::units::{SecretText, Size, Time};
 use super::{Problem, Secret, join, with_causes};
+use crate::expression::{Expression, Scope, Type};
 
 pub use invalid::{Invalid, Sound};
 pub use limits::unused;
@@ -100,7 +101,8 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     if let (Some(schemes), Some(agents)) = (&mut security_schemes, &agents) {
         let senders = envelope.iter().flatten().flat_map(|envelope| &envelope.senders);
         let senders = senders.flat_map(|sender| &sender.callers);
-        let claims = policy::claims(agents.iter().map(|agent| &agent.policy), senders);
+        let rules = listeners.iter().flatten().flat_map(|listener| &listener.allow);
+        let claims = policy::claims(agents.iter().map(|agent| &agent.policy), rules, senders);
         for jwt in schemes.values_mut().filter_map(|scheme| scheme.kind.jwt_mut()) {
             jwt.claims.clone_from(&claims);
         }
@@ -292,6 +294,17 @@ impl Check<'_> {
             return None;
         }
         Some(text.clone())
+    }
+
+    /// An expression in CEL that gives `wanted`.
+    pub fn expression(&mut self, key: &str, source: &str, scope: &Scope, wanted: &Type) -> Option<Expression> {
+        match Expression::compile(source, scope, wanted) {
+            Ok(expression) => Some(expression),
+            Err(error) => {
+                self.problem(key, error.to_string());
+                None
+            }
+        }
     }
 
     /// A secret given as it is or in the file that `<name>_file` names, with the key that it stands at. Never part of a

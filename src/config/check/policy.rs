@@ -1,9 +1,14 @@
-//! Policies: owners of tasks that can be known, and sharing that means somebody.
+//! Policies: rules that can be evaluated, owners of tasks that can be known, and sharing that means somebody.
 
-use super::super::model::{CallerPattern, Policy, TaskAccess, TaskOwner, TaskSharing};
-use super::super::raw::{List, RawPolicy, RawTaskAccess, RawTaskSharing};
+use std::sync::Arc;
+
+use super::super::model::{Allow, CallerPattern, Policy, TaskAccess, TaskOwner, TaskSharing};
+use super::super::raw::{List, OperationName, RawAllow, RawPolicy, RawTaskAccess, RawTaskSharing};
 use super::super::{join, place};
 use super::Check;
+use super::names::{self, Unique};
+use crate::a2a::Operation;
+use crate::expression::{Scope, Type};
 
 pub fn policy(check: &mut Check<'_>, key: &str, raw: &RawPolicy) -> Policy {
     let owner_key = join(key, "task_owner");
@@ -40,10 +45,73 @@ pub fn policy(check: &mut Check<'_>, key: &str, raw: &RawPolicy) -> Policy {
         .items()
         .map(|(index, raw)| sharing(check, &place(&sharing_key, index), raw))
         .collect();
+    let skill = check.text(&join(key, "skill"), raw.skill.as_ref());
+    let allow = allow(check, &join(key, "allow"), &raw.allow);
+    if skill.is_none() && raw.skill.is_none() {
+        for (index, _) in raw.allow.items().filter(|(_, rule)| !rule.skills.is_empty()) {
+            check.problem(
+                &join(&place(&join(key, "allow"), index), "skills"),
+                "has no effect without `policy.skill`, which says where calls name their skill",
+            );
+        }
+    }
     Policy {
         task_owner,
         task_sharing,
+        allow,
+        skill,
     }
+}
+
+/// The rules that can be read.
+pub fn allow(check: &mut Check<'_>, key: &str, raw: &List<RawAllow>) -> Vec<Allow> {
+    let mut unique = Unique::default();
+    let mut rules = Vec::new();
+    for (index, raw) in raw.items() {
+        let key = place(key, index);
+        let name = match &raw.name {
+            Some(_) => names::name(check, &join(&key, "name"), raw.name.as_ref()),
+            None => Some(format!("allow[{index}]")),
+        };
+        if let Some(name) = &name {
+            unique.claim(check, &join(&key, "name"), name);
+        }
+        let operations = operations(check, &join(&key, "operations"), &raw.operations);
+        let skills_key = join(&key, "skills");
+        let skills = raw.skills.items();
+        let skills = skills.filter_map(|(index, text)| check.text(&place(&skills_key, index), Some(text)));
+        let skills = skills.collect();
+        let when = match &raw.when {
+            Some(source) => check.expression(&join(&key, "when"), source, &Scope::policy(), &Type::Bool),
+            None => None,
+        };
+        // One that cannot be read would allow more without its condition.
+        if raw.when.is_some() != when.is_some() {
+            continue;
+        }
+        rules.push(Allow {
+            name: Arc::from(name.unwrap_or_default()),
+            operations,
+            skills,
+            when,
+        });
+    }
+    rules
+}
+
+/// Each once.
+pub fn operations(check: &mut Check<'_>, key: &str, raw: &List<OperationName>) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for (index, name) in raw.items() {
+        let operation = Operation::ALL
+            .into_iter()
+            .find(|operation| operation.as_str() == name.0);
+        if operation.is_some_and(|operation| operations.contains(&operation)) {
+            check.problem(&place(key, index), format!("`{}` is named twice", name.0));
+        }
+        operations.extend(operation);
+    }
+    operations
 }
 
 fn sharing(check: &mut Check<'_>, key: &str, raw: &RawTaskSharing) -> TaskSharing {
@@ -85,34 +153,46 @@ fn patterns(check: &mut Check<'_>, key: &str, raw: &List<String>) -> Vec<String>
         .collect()
 }
 
-/// The claims that the policy of any agent, or a rule for other `callers`, asks for, each once: the owners', and those in front of
-/// a `=` in a pattern.
+/// The claims that the policy of any agent, the rules of a listener, or a rule for other `callers`, ask for, each once: the owners', those
+/// in front of a `=` in a pattern, those that an expression names, and where one reads principals their groups.
 pub fn claims<'a>(
     policies: impl Iterator<Item = &'a Policy>,
+    rules: impl Iterator<Item = &'a Allow>,
     callers: impl Iterator<Item = &'a CallerPattern>,
 ) -> Vec<String> {
     let mut claims: Vec<String> = Vec::new();
     let mut want = |name: &str| {
-        if is_attribute_name(name) && !claims.iter().any(|known| known == name) {
+        if !name.is_empty() && !claims.iter().any(|known| known == name) {
             claims.push(name.to_owned());
         }
     };
     let mut patterns: Vec<&CallerPattern> = callers.collect();
+    let mut rules: Vec<&Allow> = rules.collect();
     for policy in policies {
         if let Some(TaskOwner::Claim(name)) = &policy.task_owner {
             want(name);
         }
         patterns.extend(policy.task_sharing.iter().flat_map(|sharing| &sharing.with));
+        rules.extend(&policy.allow);
     }
     for pattern in patterns {
         if let CallerPattern::Attribute(text) = pattern
             && let Some((name, _)) = text.split_once('=')
+            && is_attribute_name(name)
         {
             want(name);
         }
     }
+    let expressions = rules.iter().filter_map(|rule| rule.when.as_ref());
+    for expression in expressions.filter(|expression| expression.reads("principal")) {
+        expression.members().for_each(&mut want);
+        want(GROUPS);
+    }
     claims
 }
+
+/// The claim that lists a caller's groups.
+const GROUPS: &str = "groups";
 
 fn is_attribute_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '*'])

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::model::{
-    ApiKey, ApiKeyPlace, Attribute, CertificateRule, JwksSource, Jwt, KeySource, Scheme, SchemeKind,
+    ApiKey, ApiKeyPlace, Attribute, CertificateRule, JwksSource, Jwt, KeySource, Mapping, Scheme, SchemeKind,
 };
-use super::super::raw::{List, Names, RawHttpScheme, RawKey, RawKeyPlace, RawScheme, RawSchemeType};
+use super::super::raw::{List, Names, RawHttpScheme, RawKey, RawKeyPlace, RawMapping, RawScheme, RawSchemeType};
 use super::super::{join, place};
 use super::names::{self, Unique};
 use super::{Check, DAY, SECOND};
 use crate::a2a::security::SchemeName;
+use crate::expression::{Scope, Type};
 
 const DEFAULT_JWKS_REFRESH: Duration = Duration::from_secs(15 * 60);
 const DEFAULT_JWKS_COOLDOWN: Duration = Duration::from_secs(60);
@@ -47,16 +48,25 @@ pub fn schemes(check: &mut Check<'_>, raw: &Names<RawScheme>) -> Option<BTreeMap
         let kind = raw.and_then(|raw| kind(check, &key, raw));
         match (raw, kind) {
             (Some(raw), Some(kind)) => {
-                let description = raw.description.clone();
-                let scheme = Scheme { description, kind };
+                let principal = raw.principal.as_ref();
+                let principal = principal.map(|principal| mapping(check, &join(&key, "principal"), principal, &kind));
+                let scheme = Scheme {
+                    description: raw.description.clone(),
+                    kind,
+                    principal: principal.unwrap_or_default(),
+                };
                 check.sound.schemes.insert(name.clone(), scheme.clone());
                 schemes.insert(name.clone(), scheme);
             }
             (Some(raw), None) => {
                 complete = false;
                 if let Some(kind) = files_of(check, raw) {
-                    let description = None;
-                    check.sound.schemes.insert(name.clone(), Scheme { description, kind });
+                    let scheme = Scheme {
+                        description: None,
+                        kind,
+                        principal: Mapping::default(),
+                    };
+                    check.sound.schemes.insert(name.clone(), scheme);
                 }
             }
             (None, _) => complete = false,
@@ -148,6 +158,35 @@ fn files_of(check: &mut Check<'_>, raw: &RawScheme) -> Option<SchemeKind> {
             })
         }
         (RawSchemeType::ApiKey | RawSchemeType::Http | RawSchemeType::MutualTls, _) => None,
+    }
+}
+
+/// What a mapping may read follows from what the scheme verifies.
+fn mapping(check: &mut Check<'_>, key: &str, raw: &RawMapping, kind: &SchemeKind) -> Mapping {
+    let scope = Scope::credential().only(match kind {
+        SchemeKind::ApiKey { .. } | SchemeKind::Basic { .. } => &["attributes", "name", "scopes"],
+        SchemeKind::Bearer { .. } | SchemeKind::OAuth2 { .. } | SchemeKind::OpenIdConnect { .. } => {
+            &["claims", "name", "scopes"]
+        }
+        SchemeKind::MutualTls { .. } => &["certificate", "name"],
+    });
+    let texts = Type::list(Type::Text);
+    let mut expression = |name: &str, source: Option<&String>, wanted: &Type| {
+        check.expression(&join(key, name), source?, &scope, wanted)
+    };
+    let name = expression("name", raw.name.as_ref(), &Type::Text);
+    let groups = expression("groups", raw.groups.as_ref(), &texts);
+    let scopes = expression("scopes", raw.scopes.as_ref(), &texts);
+    let claims_key = join(key, "claims");
+    let claims = raw.claims.items().filter_map(|(name, source)| {
+        let expression = check.expression(&join(&claims_key, name), source?, &scope, &Type::Dyn)?;
+        Some((name.clone(), expression))
+    });
+    Mapping {
+        name,
+        groups,
+        scopes,
+        claims: claims.collect(),
     }
 }
 
@@ -317,6 +356,9 @@ fn jwt(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<
     let leeway = raw.leeway.map_or(DEFAULT_LEEWAY, |leeway| {
         check.time(&join(key, "leeway"), leeway, Duration::ZERO, MAX_LEEWAY)
     });
+    if raw.principal_claim.is_some() && raw.principal.as_ref().is_some_and(|mapping| mapping.name.is_some()) {
+        check.problem(&join(key, "principal_claim"), "has no effect beside `principal.name`");
+    }
     let principal_claim = match &raw.principal_claim {
         Some(claim) => check.text(&join(key, "principal_claim"), Some(claim))?,
         None => DEFAULT_PRINCIPAL_CLAIM.to_owned(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::CertificateFiles;
+use super::{CertificateFiles, Policy};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, Operation, v0_1};
 use crate::config::{AgentEnvelope, Secret};
@@ -30,50 +30,6 @@ pub struct Agent {
     pub envelope: Option<AgentEnvelope>,
     /// Largest request body for this agent; defaults to `limits.body_bytes`.
     pub body_bytes: usize,
-}
-
-/// Who may do what with the tasks of an agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
-    /// `None`: `Principal` where the agent requires authentication, else `Nobody`.
-    pub task_owner: Option<TaskOwner>,
-    pub task_sharing: Vec<TaskSharing>,
-}
-
-/// To whom a task and a context belong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskOwner {
-    /// The principal whose call made them.
-    Principal,
-    /// Everybody who has the same value of this claim or attribute.
-    Claim(String),
-    /// To nobody in particular: whoever may call the agent may use all of them.
-    Nobody,
-}
-
-/// Lets some callers use tasks of others. Patterns: `*` stands for any run of characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskSharing {
-    /// Any of these.
-    pub with: Vec<CallerPattern>,
-    /// The owners whose tasks they may use.
-    pub owners: Vec<String>,
-    pub access: TaskAccess,
-}
-
-/// Names callers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallerPattern {
-    Id(String),
-    /// `name=value`.
-    Attribute(String),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskAccess {
-    /// What only reads: get, list, subscribe, push configurations read.
-    Read,
-    Full,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! narrow part that they need.
 
 mod agent;
+mod policy;
 mod security;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use super::{Envelope, Places, Secret};
 use crate::a2a::security::SchemeName;
 
 pub use self::agent::*;
+pub use self::policy::*;
 pub use self::security::*;
 
 #[derive(Clone, Debug)]
@@ -49,6 +51,8 @@ pub struct Listener {
     pub tls: Option<ListenerTls>,
     /// Peers whose `X-Forwarded-For` / `Forwarded` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Empty: every call.
+    pub allow: Vec<Allow>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,13 +1,26 @@
 //! How the schemes that cards publish are verified.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::expression::Expression;
 
 /// How a scheme that cards publish is verified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scheme {
     pub description: Option<String>,
     pub kind: SchemeKind,
+    pub principal: Mapping,
+}
+
+/// What becomes of a credential in its principal; what is not said is as the credential has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mapping {
+    pub name: Option<Expression>,
+    pub groups: Option<Expression>,
+    pub scopes: Option<Expression>,
+    pub claims: BTreeMap<String, Expression>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +153,7 @@ pub struct Jwt {
     pub leeway: Duration,
     /// The claim that names the principal; `sub` by default.
     pub principal_claim: String,
-    /// The claims that become attributes of the principal: those that a policy asks for.
+    /// The claims that are kept of a token: those that a policy asks for.
     pub claims: Vec<String>,
 }
 

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::super::units::{Percent, Rate, SecretText, Size, Time, Wait};
-use super::{List, RawAgentEnvelope, RawAgentPush, RawEjection, RawHealth, RawQueue, RawSecurity};
+use super::{List, RawAgentEnvelope, RawAgentPush, RawEjection, RawHealth, RawPolicy, RawQueue, RawSecurity};
 use crate::a2a::Operation;
 
 /// One agent: where callers find it, and where it is.
@@ -29,7 +29,7 @@ pub struct RawAgent {
     pub security: Option<RawSecurity>,
     /// Rate limits of this agent, asked after the general `rate_limits`.
     pub limits: List<RawRateLimit>,
-    /// Who may use which tasks of the agent.
+    /// Who may make which calls, and who may use which tasks of the agent.
     pub policy: RawPolicy,
     /// Passes the caller's own credential on to the agent. Off, because an agent could use it elsewhere in the caller's name.
     pub forward_credentials: bool,
@@ -398,56 +398,6 @@ impl Default for RawCard {
 pub enum RawCardForm {
     Hybrid,
     ByVersion,
-}
-
-/// Who may use which tasks of an agent.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Policy")]
-pub struct RawPolicy {
-    /// To whom a task and a context belong. `principal`: to the caller that made them. `claim:<name>`: to everybody with the
-    /// same value of this claim of the token (or `attributes` of the key or user), e.g. `claim:tenant`; callers without
-    /// exactly one value are refused. `none`: to everybody who may call the agent. What belongs to somebody else is
-    /// answered like a task that does not exist. By default `principal` where the agent requires authentication, because
-    /// behind a gateway an agent sees one caller; `none` where callers may be anonymous, because those are nobody.
-    #[schemars(regex(pattern = r"^(principal|none|claim:.+)$"))]
-    pub task_owner: Option<String>,
-    /// Lets callers use tasks of others. None by default.
-    pub task_sharing: List<RawTaskSharing>,
-}
-
-/// Callers that may use tasks of certain owners.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "TaskSharing", extend("required" = ["with"]))]
-pub struct RawTaskSharing {
-    /// The callers: ids of principals (`key:support-*`) or claims and attributes (`groups=support`); `*` stands for any
-    /// run of characters. Any one suffices.
-    pub with: List<String>,
-    /// The owners whose tasks they may use, as they stand in task records: ids of principals, or `tenant=acme` where a claim
-    /// owns. Any one suffices; all owners by default.
-    pub owners: Option<List<String>>,
-    /// `read` allows what changes nothing: get, list, subscribe, reading push configurations. `full` allows to send, cancel
-    /// and configure too. `read` by default, because it does no harm by mistake.
-    pub access: RawTaskAccess,
-}
-
-impl Default for RawTaskSharing {
-    fn default() -> Self {
-        Self {
-            with: List::default(),
-            owners: None,
-            access: RawTaskAccess::Read,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum RawTaskAccess {
-    Read,
-    Full,
 }
 
 /// One rate limit: whose budget, for which operations, and exactly one of `rate`, `concurrent` and `open_streams`.

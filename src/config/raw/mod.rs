@@ -7,6 +7,7 @@
 mod agents;
 mod collections;
 mod envelope;
+mod policy;
 mod push;
 mod redis;
 mod security;
@@ -20,6 +21,7 @@ use super::units::{SecretText, Size, Time};
 pub use agents::*;
 pub use collections::{List, Names};
 pub use envelope::*;
+pub use policy::*;
 pub use push::*;
 pub use redis::*;
 pub use security::*;
@@ -105,6 +107,8 @@ pub struct RawListener {
     /// Addresses and networks (CIDR) of proxies in front whose `X-Forwarded-For` is believed (`Forwarded` is dropped). None by
     /// default: anybody could claim to be anybody.
     pub trusted_proxies: List<String>,
+    /// Which calls that come in here are allowed.
+    pub policy: RawListenerPolicy,
 }
 
 /// TLS of a listener.

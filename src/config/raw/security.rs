@@ -70,6 +70,25 @@ pub struct RawScheme {
     /// `mutualTLS`: which verified client certificates are admitted; `*` stands for any run of characters. Forms:
     /// `spiffe://…` or another URI, `dns:…`, `email:…`, `subject:…`.
     pub allow: Option<List<String>>,
+    /// What the principal is made of, where that is not what the credential says by itself.
+    pub principal: Option<RawMapping>,
+}
+
+/// What a principal is made of: expressions in CEL over `claims` (of a token), `attributes` (of a key or user: lists of texts by
+/// name) or `certificate` (`subject`, `uris`, `dns_names`, `emails`, `fingerprint`), and over `name` and `scopes` as they are without a mapping.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "PrincipalMapping")]
+pub struct RawMapping {
+    /// The name in the principal's id: a text. Without one the caller is refused. By default `principal_claim` of a token, the id
+    /// of a key, the name of a user, and of a certificate the name that `allow` admitted.
+    pub name: Option<String>,
+    /// The groups: a list of texts, or one. By default the claim or the attributes `groups`.
+    pub groups: Option<String>,
+    /// The scopes, instead of those that the credential carries: a list of texts, or one.
+    pub scopes: Option<String>,
+    /// Claims that are made, or replaced, by name, e.g. `tenant: claims.org.id`. What an expression cannot find is no claim.
+    pub claims: Names<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

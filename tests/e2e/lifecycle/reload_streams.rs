@@ -152,6 +152,52 @@ async fn the_stream_of_a_removed_key_ends_broken_and_that_of_another_goes_on() {
 }
 
 #[tokio::test]
+async fn a_stream_ends_when_its_key_expires() {
+    let streams = Streams::start().await;
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let at = i64::try_from(now.as_secs() + 3).unwrap();
+    let expires = jiff::Timestamp::from_second(at).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let late = keys(&["late"]).replace(" }", &format!(", expires: {expires} }}"));
+    let stays = keys(&["stays"]).replace("keys:\n", "");
+    std::fs::write(folder.path().join("keys.yaml"), format!("{late}{stays}")).unwrap();
+    let text = yaml(&[("a", &[streams.agent.address], "")], "");
+    let scheme = "  key: { type: apiKey, in: header, name: X-API-Key, keys_file: keys.yaml }";
+    let desk = Desk::in_folder(folder, &with_scheme(&text, scheme)).await;
+    let address = desk.gateway.address;
+    let of = |key: &'static str| async move {
+        begun(open(address, "POST", "/a", &[JSON, ("x-api-key", key)], &opening(key)).await).await
+    };
+    let (stays, late) = (of("stays").await, of("late").await);
+    assert_eq!(read(late).await, CUT);
+    ended(&desk, "credential-not-valid", 1).await;
+    streams.end();
+    assert_eq!(read(stays).await, (String::new(), true));
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_the_next_rules_do_not_allow_it() {
+    let streams = Streams::start().await;
+    let with = |rules: &str| {
+        let policy = format!("policy: {{ allow: [ {rules} ] }}");
+        yaml(&[("a", &[streams.agent.address], &policy)], "")
+    };
+    let desk = Desk::of(&with("{ when: \"principal.id == 'key:tester'\" }")).await;
+    let address = desk.gateway.address;
+    let stream = begun(open(address, "POST", "/a", &[JSON, ("x-api-key", KEY)], &opening("x")).await).await;
+    // Others that allow it as well, by what the call was.
+    desk.apply(&with("{ operations: [ stream ] }, { when: 'false' }")).await;
+    desk.apply(&with("{ when: \"generation == '1.0' && operation == 'stream'\" }"))
+        .await;
+    streams.send(&task_event("1", "t"));
+    desk.apply(&with("{ operations: [ get ] }")).await;
+    assert_eq!(read(stream).await, (task_event("1", "t"), false));
+    ended(&desk, "not-allowed", 1).await;
+}
+
+#[tokio::test]
 async fn streams_of_a_removed_agent_end_broken() {
     let (streams, others) = (Streams::start().await, Streams::start().await);
     let (a, b) = (streams.agent.address, others.agent.address);

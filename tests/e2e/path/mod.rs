@@ -19,7 +19,7 @@ mod http_json_tasks;
 mod list;
 mod list_owners;
 mod list_tokens;
-mod ownership;
+pub mod ownership;
 mod pieces;
 mod probe;
 mod push;

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use crate::harness::agent::{self, Agent, CARD_HYBRID, Received, Reply, task_event};
 use crate::harness::{Answer, Gateway, call, config_of, eventually, get, of_task, send};
 
-pub(super) const ANN: &str = "test-key";
-pub(super) const BOB: &str = "other-key";
+pub const ANN: &str = "test-key";
+pub const BOB: &str = "other-key";
 /// Ann, Bob and two more; who is a colleague of whom stands in the attributes.
 const KEYS: &str = r#"[
       { id: ann, hash: "sha256:62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef", attributes: [ tenant=acme ] },
@@ -26,7 +26,7 @@ pub(super) fn yaml(endpoints: &[SocketAddr], more: &str) -> String {
 }
 
 /// The same configuration with a key for each caller.
-pub(super) fn with_keys(plain: &str) -> String {
+pub fn with_keys(plain: &str) -> String {
     let (before, rest) = plain.split_once("keys: [").expect("the keys");
     let (_, after) = rest.split_once("] }").expect("their end");
     format!("{before}keys: {} }}{after}", KEYS)
@@ -38,7 +38,7 @@ pub(super) async fn start(agent: &Agent, more: &str) -> Gateway {
     gateway
 }
 
-pub(super) async fn by(key: &str, gateway: &Gateway, body: &str) -> Answer {
+pub async fn by(key: &str, gateway: &Gateway, body: &str) -> Answer {
     let fields = [("X-API-Key", key), ("content-type", "application/json")];
     call(gateway.address, "POST", "/agent", &fields, body).await
 }

@@ -1,5 +1,7 @@
 //! Which generations are permitted: by the agent's, the caller's header and the method's name. Whose tasks are.
 
+mod policy;
+
 use super::*;
 use crate::a2a::{Binding, ContextId, RpcId, TaskId};
 use crate::config::{CallerPattern, Policy, TaskAccess, TaskOwner, TaskSharing};
@@ -24,7 +26,7 @@ fn made(generation: Generation, operation: Operation) -> Call {
 
 fn check(generation: Generation, served: &[Generation], asked: Option<&'static str>, allowed: bool) {
     let nobody = Ownership::new(&Policy::default(), true);
-    let admitted = route(ROUTE, Arc::new(Principal::anonymous()), &nobody).expect("nobody owns anything");
+    let admitted = admit(Principal::anonymous(), &nobody).expect("nobody owns anything");
     let asked_for = asked.map(HeaderValue::from_static);
     let checked = call(admitted, made(generation, Operation::Send), served, asked_for.as_ref());
     assert_eq!(
@@ -91,8 +93,37 @@ fn ann() -> Principal {
 fn owned_by(owner: TaskOwner) -> Policy {
     Policy {
         task_owner: Some(owner),
-        task_sharing: Vec::new(),
+        ..Policy::default()
     }
+}
+
+pub(super) fn asked() -> Asked {
+    Asked {
+        agent: Arc::from("maps"),
+        listener: Arc::from("public"),
+        address: "10.1.2.3".parse().unwrap(),
+        tls: true,
+        now: 0,
+    }
+}
+
+fn admit(principal: Principal, ownership: &Ownership) -> Result<Admitted, Error> {
+    let none = Rules::default();
+    let policies = Policies {
+        listener: &none,
+        agent: &none,
+    };
+    route(ROUTE, Arc::new(principal), ownership, policies, &asked())
+}
+
+/// Where there are no rules.
+fn unruled(owned: Owned) -> Permit {
+    let none = Rules::default();
+    let policies = Policies {
+        listener: &none,
+        agent: &none,
+    };
+    allowed(owned, policies, |_| unreachable!("nothing is asked")).expect("no rule refuses")
 }
 
 fn named(operation: Operation, task: bool, context: bool, references: usize) -> Call {
@@ -107,7 +138,7 @@ fn named(operation: Operation, task: bool, context: bool, references: usize) -> 
 /// Ann calls.
 fn permitted(policy: &Policy, wanted: Call, known: Known) -> bool {
     let ownership = Ownership::new(policy, false);
-    let admitted = route(ROUTE, Arc::new(ann()), &ownership).expect("she has an owner");
+    let admitted = admit(ann(), &ownership).expect("she has an owner");
     let checked = call(admitted, wanted, &[], None).expect("served");
     match tasks(checked, &ownership, &known) {
         Ok(_) => true,
@@ -213,7 +244,7 @@ fn a_claim_owns_for_everybody_who_has_it() {
 fn a_caller_needs_exactly_one_value_of_the_claim_that_owns() {
     let check = |claim: &str, owner: Option<&str>| {
         let ownership = Ownership::new(&owned_by(TaskOwner::Claim(claim.to_owned())), false);
-        let admitted = route(ROUTE, Arc::new(ann()), &ownership);
+        let admitted = admit(ann(), &ownership);
         let made = admitted.as_ref().map(|admitted| &*admitted.owner);
         assert_eq!(made, owner.ok_or(&Error::Ownerless), "{claim}");
     };
@@ -242,6 +273,7 @@ fn sharing_lets_named_callers_use_tasks_of_named_owners() {
                 owners: vec![owners.to_owned()],
                 access,
             }],
+            ..Policy::default()
         };
         let known = Known {
             task: Some("key:batch-7"),
@@ -277,13 +309,13 @@ fn sharing_lets_named_callers_use_tasks_of_named_owners() {
 fn a_probe_only_gets_the_task_that_was_permitted() {
     let ownership = Ownership::new(&owned_by(TaskOwner::Principal), false);
     let permit = |wanted: Call| {
-        let admitted = route(ROUTE, Arc::new(ann()), &ownership).expect("she has an owner");
+        let admitted = admit(ann(), &ownership).expect("she has an owner");
         let checked = call(admitted, wanted, &[], None).expect("served");
         let hers = Known {
             task: Some("key:ann"),
             ..Known::default()
         };
-        tasks(checked, &ownership, &hers).expect("her own")
+        unruled(tasks(checked, &ownership, &hers).expect("her own"))
     };
     assert!(
         permit(named(Operation::Send, false, true, 0))
@@ -351,6 +383,7 @@ fn sharing_does_not_let_a_notification_tell_of_tasks_of_others() {
             owners: vec!["*".to_owned()],
             access: TaskAccess::Full,
         }],
+        ..Policy::default()
     };
     let notified = notified(ROUTE, &Arc::from("key:ann"), TaskId::new("t"), Generation::V1_0, true);
     let bobs = Known {

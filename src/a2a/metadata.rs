@@ -1,0 +1,122 @@
+//! The metadata that callers put into a message and into its call, for those who decide by it (A2A 1.0 §3.2.5, §4.1.4).
+//!
+//! Read only where somebody asks. Bounded, because rules iterate over it.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value as Json};
+
+use super::model::Request;
+use super::{Binding, Call, Operation, grpc};
+
+/// Longest metadata of a message, or of a call, in bytes of JSON. Keys and ids of extensions take some hundred.
+const MAX_BYTES: usize = 16 * 1024;
+/// Most members of an object and elements of a list.
+const MAX_MEMBERS: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// It is larger than can be judged.
+    TooLarge,
+    /// It is no object.
+    Malformed,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    message: Map<String, Json>,
+    call: Map<String, Json>,
+}
+
+impl Metadata {
+    /// What stands in a body that was read as this call. Calls that send nothing have none.
+    pub fn read(call: &Call, body: &[u8]) -> Result<Self, Error> {
+        if !matches!(call.operation, Operation::Send | Operation::Stream) {
+            return Ok(Self::default());
+        }
+        match call.binding {
+            Binding::JsonRpc => {
+                let body: Body<'_> = serde_json::from_slice(body).map_err(|_| Error::Malformed)?;
+                body.params.read()
+            }
+            Binding::HttpJson => {
+                let params: Params<'_> = serde_json::from_slice(body).map_err(|_| Error::Malformed)?;
+                params.read()
+            }
+            Binding::Grpc => {
+                let request = grpc::read_request(call.generation, call.operation, body);
+                let (Request::Send(request) | Request::Stream(request)) = request.map_err(|_| Error::Malformed)? else {
+                    return Ok(Self::default());
+                };
+                Ok(Self {
+                    message: members(request.message.metadata.as_ref().map(|json| &*json.0))?,
+                    call: members(request.metadata.as_ref().map(|json| &*json.0))?,
+                })
+            }
+        }
+    }
+
+    /// The message's value of this key, else the call's.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        self.message.get(key).or_else(|| self.call.get(key))
+    }
+
+    /// All of it; the message's where both have a key.
+    pub fn members(&self) -> impl Iterator<Item = (&String, &Json)> {
+        let call = self.call.iter().filter(|(key, _)| !self.message.contains_key(*key));
+        self.message.iter().chain(call)
+    }
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    // The name of 0.3 in protobuf.
+    #[serde(borrow, alias = "request")]
+    message: Option<Message<'a>>,
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+}
+
+impl Params<'_> {
+    fn read(self) -> Result<Metadata, Error> {
+        Ok(Metadata {
+            message: members(self.message.and_then(|message| message.metadata))?,
+            call: members(self.metadata)?,
+        })
+    }
+}
+
+fn members(json: Option<&RawValue>) -> Result<Map<String, Json>, Error> {
+    let Some(json) = json else {
+        return Ok(Map::new());
+    };
+    if json.get().len() > MAX_BYTES {
+        return Err(Error::TooLarge);
+    }
+    match serde_json::from_str(json.get()).map_err(|_| Error::Malformed)? {
+        Json::Null => Ok(Map::new()),
+        Json::Object(members) if members.len() <= MAX_MEMBERS && members.values().all(is_small) => Ok(members),
+        Json::Object(_) => Err(Error::TooLarge),
+        Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => Err(Error::Malformed),
+    }
+}
+
+fn is_small(json: &Json) -> bool {
+    match json {
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => true,
+        Json::Array(values) => values.len() <= MAX_MEMBERS && values.iter().all(is_small),
+        Json::Object(members) => members.len() <= MAX_MEMBERS && members.values().all(is_small),
+    }
+}

@@ -1,0 +1,266 @@
+//! Which calls are allowed: the rules of the listener that a call came in by, and those of its agent.
+//!
+//! Of each place that has rules, one must allow the call. A rule that cannot be evaluated allows nothing. What only reads the
+//! head of a request is asked before its body is read, and may refuse it then; everything is asked again when the call is known.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::Error;
+use crate::a2a::metadata::Metadata;
+use crate::a2a::{Call, TaskId};
+use crate::authenticate::Principal;
+use crate::config::Allow;
+use crate::expression::{Failure, Value};
+
+/// The variables that are known before the body is.
+const HEAD: [&str; 4] = ["principal", "agent", "source", "time"];
+
+/// The rules of a listener or of an agent. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules(Arc<[Allow]>);
+
+impl Rules {
+    pub fn new(allow: &[Allow]) -> Self {
+        Self(Arc::from(allow))
+    }
+
+    /// Every call is allowed.
+    pub fn is_open(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether some rule reads this variable.
+    pub fn reads(&self, variable: &str) -> bool {
+        let expressions = self.0.iter().filter_map(|rule| rule.when.as_ref());
+        expressions.into_iter().any(|expression| expression.reads(variable))
+    }
+
+    /// Whether no rule can allow any call of this caller.
+    fn refuses(&self, principal: &Principal, asked: &Asked) -> bool {
+        let may_allow = |rule: &Allow| match &rule.when {
+            Some(when) if when.reads_only(&HEAD) => {
+                holds(when.evaluate(|name| asked.variable(principal, name))) == Ok(true)
+            }
+            Some(_) | None => true,
+        };
+        !self.is_open() && !self.0.iter().any(may_allow)
+    }
+
+    /// The first rule that allows the call; every call is where there is none.
+    fn judge(&self, principal: &Principal, asking: &Asking) -> Judged {
+        if self.is_open() {
+            return Judged::Open;
+        }
+        let is_named = |skill: &str| self.0.iter().any(|rule| rule.skills.iter().any(|named| named == skill));
+        // Rules for no skill stand for a skill without rules.
+        let skill = asking.skill.as_deref().filter(|skill| is_named(skill));
+        let stands = |rule: &&Allow| {
+            let operation = rule.operations.is_empty() || rule.operations.contains(&asking.call.operation);
+            operation
+                && match skill {
+                    Some(skill) => rule.skills.iter().any(|named| named == skill),
+                    None => rule.skills.is_empty(),
+                }
+        };
+        let mut failed = None;
+        for rule in self.0.iter().filter(stands) {
+            let Some(when) = &rule.when else {
+                return Judged::Allowed(rule.name.clone());
+            };
+            match holds(when.evaluate(|name| asking.variable(principal, name))) {
+                Ok(true) => return Judged::Allowed(rule.name.clone()),
+                Ok(false) => {}
+                Err(failure) => failed = failed.or(Some((rule.name.clone(), failure))),
+            }
+        }
+        Judged::Denied { failed }
+    }
+}
+
+fn holds(given: Result<Value, Failure>) -> Result<bool, Failure> {
+    given?.as_bool().ok_or(Failure::Type)
+}
+
+/// What the rules of one place say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// There are none.
+    Open,
+    /// By the rule of this name.
+    Allowed(Arc<str>),
+    /// `failed` is the first rule that could not be evaluated.
+    Denied { failed: Option<(Arc<str>, Failure)> },
+}
+
+/// What both places say, the listener's first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub listener: Judged,
+    pub agent: Judged,
+}
+
+impl Decision {
+    pub fn allows(&self) -> bool {
+        [&self.listener, &self.agent]
+            .iter()
+            .all(|judged| matches!(judged, Judged::Open | Judged::Allowed(_)))
+    }
+
+    /// The rule that decided: the agent's, else the listener's.
+    pub fn rule(&self) -> Option<&Arc<str>> {
+        [&self.agent, &self.listener]
+            .into_iter()
+            .find_map(|judged| match judged {
+                Judged::Allowed(rule) => Some(rule),
+                Judged::Open | Judged::Denied { .. } => None,
+            })
+    }
+
+    /// The rule that could not be evaluated.
+    pub fn failed(&self) -> Option<&(Arc<str>, Failure)> {
+        [&self.listener, &self.agent]
+            .into_iter()
+            .find_map(|judged| match judged {
+                Judged::Denied { failed } => failed.as_ref(),
+                Judged::Open | Judged::Allowed(_) => None,
+            })
+    }
+}
+
+/// Who asks, by what the head of a request tells beside the principal.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub agent: Arc<str>,
+    pub listener: Arc<str>,
+    /// As seen through trusted proxies.
+    pub address: IpAddr,
+    pub tls: bool,
+    /// Seconds since 1970.
+    pub now: u64,
+}
+
+impl Asked {
+    fn variable(&self, principal: &Principal, name: &str) -> Option<Value> {
+        Some(match name {
+            "principal" => principal.value(),
+            "agent" => object([("name", Value::text(&*self.agent))]),
+            "source" => object([
+                ("address", Value::text(self.address.to_canonical().to_string())),
+                ("listener", Value::text(&*self.listener)),
+                ("tls", Value::bool(self.tls)),
+            ]),
+            "time" => Value::time(self.now),
+            _ => return None,
+        })
+    }
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Asking {
+    pub asked: Asked,
+    pub call: Arc<Call>,
+    pub skill: Option<String>,
+    /// `None`: no rule reads it, or it cannot be judged.
+    pub metadata: Option<Metadata>,
+    /// Whose the task is that the call names, and its last known state.
+    pub owner: Option<Arc<str>>,
+    pub state: Option<&'static str>,
+}
+
+impl Asking {
+    fn variable(&self, principal: &Principal, name: &str) -> Option<Value> {
+        let call = &*self.call;
+        Some(match name {
+            "operation" => Value::text(call.operation.as_str()),
+            "generation" => Value::text(call.generation.as_str()),
+            "binding" => Value::text(call.binding.as_str()),
+            "skill" => Value::text(self.skill.as_deref().unwrap_or_default()),
+            "task" => {
+                let id = |task: &TaskId| Value::text(task.as_str());
+                let context = call.context.as_ref().map_or("", |context| context.as_str());
+                object([
+                    ("id", call.task.as_ref().map_or_else(|| Value::text(""), id)),
+                    ("context", Value::text(context)),
+                    ("references", Value::list(call.references.iter().map(id))),
+                    ("owner", Value::text(self.owner.as_deref().unwrap_or_default())),
+                    ("state", Value::text(self.state.unwrap_or_default())),
+                ])
+            }
+            "message" => {
+                let members = self.metadata.as_ref()?.members();
+                let metadata = members.map(|(key, json)| (key.clone(), Value::json(json)));
+                object([("metadata", Value::map(metadata))])
+            }
+            _ => return self.asked.variable(principal, name),
+        })
+    }
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    Value::map(members.map(|(name, value)| (name.to_owned(), value)))
+}
+
+/// The rules of both places.
+#[derive(Clone, Copy)]
+pub struct Policies<'a> {
+    pub listener: &'a Rules,
+    pub agent: &'a Rules,
+}
+
+impl Policies<'_> {
+    pub fn is_open(&self) -> bool {
+        self.listener.is_open() && self.agent.is_open()
+    }
+
+    /// Whether some rule reads this variable.
+    pub fn reads(&self, variable: &str) -> bool {
+        self.listener.reads(variable) || self.agent.reads(variable)
+    }
+
+    /// Before the body is read.
+    pub(super) fn admit(&self, principal: &Principal, asked: &Asked) -> Result<(), Error> {
+        match self.listener.refuses(principal, asked) || self.agent.refuses(principal, asked) {
+            true => Err(Error::NotAllowed),
+            false => Ok(()),
+        }
+    }
+
+    pub fn decide(&self, principal: &Principal, asking: &Asking) -> Decision {
+        Decision {
+            listener: self.listener.judge(principal, asking),
+            agent: self.agent.judge(principal, asking),
+        }
+    }
+}
+
+/// A decision and what it was made from, so that it can be made again for an open stream.
+#[derive(Debug)]
+pub struct Judgement {
+    listener: Rules,
+    agent: Rules,
+    asking: Asking,
+    decision: Decision,
+}
+
+impl Judgement {
+    pub(super) fn new(policies: Policies<'_>, asking: Asking, decision: Decision) -> Self {
+        Self {
+            listener: policies.listener.clone(),
+            agent: policies.agent.clone(),
+            asking,
+            decision,
+        }
+    }
+
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// Whether other rules allow the call, too, to somebody who may be another by now. Its time and its task are as they were.
+    pub fn stands(&self, policies: Policies<'_>, before: &Principal, principal: &Principal) -> bool {
+        let same = *policies.listener == self.listener && *policies.agent == self.agent && before == principal;
+        same || policies.decide(principal, &self.asking).allows()
+    }
+}

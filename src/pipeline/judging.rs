@@ -1,0 +1,167 @@
+//! The rules that a call must pass, and the skill that it names.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::request;
+
+use super::{Agent, Delegated, Downstream, Enforced, Pipeline};
+use crate::a2a::Call;
+use crate::a2a::metadata::{self, Metadata};
+use crate::authenticate::{self, Principal, Requirement};
+use crate::authorize::{self, Asked, Asking, Decision, Owned, Permit, Policies, Rules};
+use crate::observe::{Reason, Record};
+use crate::owners::Owners;
+use crate::respond::Reject;
+
+/// Longest name of a skill; ids in cards have some 20 characters.
+const MAX_SKILL: usize = 255;
+
+/// The rules of the listeners that have some. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct ListenerRules(pub Arc<[(String, Rules)]>);
+
+/// What an agent's policy says of calls.
+#[derive(Clone, Debug, Default)]
+pub struct CallPolicy {
+    pub rules: Rules,
+    /// The key of metadata that names the skill.
+    pub skill: Option<String>,
+}
+
+/// What a skill demands by the agent's card.
+pub enum SkillDemand {
+    Met(Requirement),
+    /// Nobody can meet it: it cannot be read, or names what is not verified here.
+    Unmet,
+}
+
+/// What a call says of itself for rules.
+#[derive(Debug, Default)]
+pub(super) struct Stated {
+    skill: Option<String>,
+    metadata: Option<Metadata>,
+}
+
+/// Who shows what, where.
+pub(super) struct Shown<'a> {
+    pub downstream: &'a Downstream,
+    pub client: IpAddr,
+    pub parts: &'a request::Parts,
+    pub delegated: Option<&'a Delegated>,
+}
+
+impl Pipeline {
+    pub(super) fn policies<'a>(&'a self, listener: &str, agent: &'a Agent) -> Policies<'a> {
+        let listeners = self.listeners.0.iter();
+        Policies {
+            listener: listeners
+                .filter(|(name, _)| name == listener)
+                .map(|(_, rules)| rules)
+                .next()
+                .unwrap_or(&self.open),
+            agent: &agent.policy.rules,
+        }
+    }
+
+    pub(super) fn asked(&self, downstream: &Downstream, agent: &Agent, client: IpAddr) -> Asked {
+        Asked {
+            agent: agent.metrics.name.clone(),
+            listener: downstream.listener.clone(),
+            address: client,
+            tls: downstream.peer.secure,
+            now: self.observer.clock.unix_seconds(),
+        }
+    }
+
+    /// What rules want to know of the call's body, and whether the caller shows what the skill demands that it names.
+    pub(super) async fn about(
+        &self,
+        agent: &Agent,
+        enforced: &Enforced,
+        principal: &Arc<Principal>,
+        (call, body): (&Call, &[u8]),
+        shown: Shown<'_>,
+    ) -> Result<Stated, Reject> {
+        let policies = self.policies(&shown.downstream.listener, agent);
+        let key = agent.policy.skill.as_deref();
+        if key.is_none() && !policies.reads("message") {
+            return Ok(Stated::default());
+        }
+        let metadata = match (Metadata::read(call, body), key) {
+            (Ok(metadata), _) => metadata,
+            // The rules that read it allow nothing.
+            (Err(_), None) => return Ok(Stated::default()),
+            (Err(error), Some(_)) => return Err(unreadable(error)),
+        };
+        let Some(named) = key.and_then(|key| metadata.get(key)) else {
+            let metadata = Some(metadata);
+            return Ok(Stated { skill: None, metadata });
+        };
+        let skill = match named.as_str() {
+            Some(skill) if (1..=MAX_SKILL).contains(&skill.len()) => skill.to_owned(),
+            Some(_) | None => return Err(Reject::new(Reason::InvalidParams).because("the skill's name is no text")),
+        };
+        let skills = enforced.skills.as_ref();
+        let skills = skills.ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
+        match skills.get(&skill) {
+            None => {}
+            Some(SkillDemand::Unmet) => return Err(Reject::new(Reason::Forbidden)),
+            Some(SkillDemand::Met(requirement)) => match shown.delegated {
+                Some(_) => {
+                    let met = requirement.readmit(principal);
+                    met.ok_or_else(|| Reject::new(Reason::Forbidden))?;
+                }
+                None => {
+                    let identified =
+                        authenticate::identify(requirement, &shown.downstream.peer, shown.client, shown.parts);
+                    identified.await.map_err(|error| Reject::from(&error))?;
+                }
+            },
+        }
+        Ok(Stated {
+            skill: Some(skill),
+            metadata: Some(metadata),
+        })
+    }
+
+    /// Asks the rules of both places, where there are any.
+    pub(super) fn allowed(
+        &self,
+        owned: Owned,
+        policies: Policies<'_>,
+        asked: Asked,
+        about: Stated,
+        owners: &Owners,
+        record: &mut Record,
+    ) -> Result<Permit, Reject> {
+        let asking = |call| Asking {
+            asked,
+            call,
+            skill: about.skill,
+            metadata: about.metadata,
+            owner: owners.task_owner().cloned(),
+            state: owners.task_state(),
+        };
+        match authorize::allowed(owned, policies, asking) {
+            Ok(permit) => {
+                let decision = permit.judgement().map(|judgement| judgement.decision());
+                record.rule = decision.and_then(Decision::rule).cloned();
+                Ok(permit)
+            }
+            Err(decision) => {
+                let failed = decision.failed();
+                record.rule = failed.map(|(rule, _)| rule.clone());
+                record.detail = Some(if failed.is_some() { "rule_failed" } else { "no_rule" });
+                Err(Reject::new(Reason::NotAllowed))
+            }
+        }
+    }
+}
+
+fn unreadable(error: metadata::Error) -> Reject {
+    Reject::new(Reason::InvalidParams).because(match error {
+        metadata::Error::TooLarge => "the metadata is too large to be judged",
+        metadata::Error::Malformed => "the metadata is no object",
+    })
+}
