@@ -17,6 +17,11 @@ impl Clock {
         Self(Arc::new(now))
     }
 
+    /// A clock that stands at so many seconds after 1970.
+    pub fn at(unix: u64) -> Self {
+        Self::from_fn(move || UNIX_EPOCH + Duration::from_secs(unix))
+    }
+
     pub fn now(&self) -> SystemTime {
         (self.0)()
     }

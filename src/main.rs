@@ -1,12 +1,12 @@
 //! Arguments, logging, runtime, exit code; no logic.
 
 use std::io::{Read as _, Write as _};
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use a2a_gateway::app::{self, Bound, Prepared, Step};
+use a2a_gateway::app::{self, Bound, Prepared, Step, explain};
 use a2a_gateway::authenticate::keys;
 use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Config, Environment, LogFormat, Problem};
@@ -26,12 +26,21 @@ struct Arguments {
     command: Command,
 }
 
+const EXPLAIN: &str = "\
+Example:
+  a2a-gateway explain --config gateway.yaml --request call.http --from 203.0.113.7
+
+Prints the route, the requirement and the principal, the limits that count, the rule that decides and the endpoint. Fetches keys and
+cards as a running gateway would. Exit code 1 if the request would be refused.";
+
 const EXAMPLES: &str = "\
 Examples:
   a2a-gateway demo                                    gateway and two agents, to try it
   a2a-gateway run --agent http://localhost:9999       front one agent, without a file
   a2a-gateway check --config gateway.yaml             is the file good?
   a2a-gateway run --config gateway.yaml               run it
+  a2a-gateway explain --config gateway.yaml --request call.http
+                                                      what would become of a request, and why
   a2a-gateway key new --id partner-7                  an API key for a caller
   a2a-gateway schema > gateway.schema.json            for your editor
 
@@ -85,6 +94,27 @@ enum Command {
     /// Make, hash and list API keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Explain what would become of a request, and why; nothing is sent to an agent.
+    #[command(after_help = EXPLAIN)]
+    Explain {
+        #[arg(long)]
+        config: PathBuf,
+        /// A file with the request as HTTP/1.1 writes it: request line, fields, an empty line, body.
+        #[arg(long, value_name = "FILE")]
+        request: PathBuf,
+        /// The listener that it comes in by [default: the first one].
+        #[arg(long, value_name = "NAME")]
+        listener: Option<String>,
+        /// The address that it comes from.
+        #[arg(long, default_value = "127.0.0.1", value_name = "IP")]
+        from: IpAddr,
+        /// A PEM file with the client certificate of the connection; taken as verified.
+        #[arg(long, value_name = "FILE")]
+        certificate: Option<PathBuf>,
+        /// When it comes (RFC 3339) [default: now].
+        #[arg(long, value_name = "TIME", value_parser = config::Moment::parse)]
+        at: Option<config::Moment>,
+    },
     /// Ask a running gateway whether it is healthy; for container health checks.
     #[command(after_help = "Example:\n  a2a-gateway health --admin 127.0.0.1:9901")]
     Health {
@@ -188,6 +218,14 @@ fn main() -> ExitCode {
             Err(app::Error::Config(problems)) => invalid(&problems),
             Err(error) => fail(INTERNAL, &chain(&error)),
         },
+        Command::Explain {
+            config,
+            request,
+            listener,
+            from,
+            certificate,
+            at,
+        } => explained(&config, &request, listener, from, certificate.as_deref(), at),
         Command::Schema => {
             say(&format!("{:#}\n", config::schema()));
             ExitCode::SUCCESS
@@ -449,6 +487,42 @@ fn told(changed: Result<(), impl std::fmt::Display>) {
     if let Err(error) = changed {
         tracing::warn!(%error, "the level of the log cannot be changed");
     }
+}
+
+fn explained(
+    config: &Path,
+    request: &Path,
+    listener: Option<String>,
+    address: IpAddr,
+    certificate: Option<&Path>,
+    at: Option<config::Moment>,
+) -> ExitCode {
+    let config = match app::load(config, &Environment::process()) {
+        Ok(config) => config,
+        Err(problems) => return invalid(&problems),
+    };
+    let asked = explain::Asked::read(request);
+    let asked = asked.and_then(|asked| Ok((asked, certificate.map(explain::certificate).transpose()?)));
+    let (asked, certificate) = match asked {
+        Ok(found) => found,
+        Err(refused) => return fail(INVALID, &chain(&refused)),
+    };
+    let from = explain::From {
+        listener,
+        address,
+        certificate,
+    };
+    let clock = at.map_or_else(Clock::system, |at| Clock::at(at.0));
+    with_runtime(config.workers, async move {
+        match explain::explain(config, clock, &asked, &from).await {
+            Ok(explanation) => {
+                say(&explanation.text);
+                ExitCode::from(u8::from(!explanation.allowed))
+            }
+            Err(explain::Refused::Gateway(app::Error::Config(problems))) => invalid(&problems),
+            Err(error) => fail(INVALID, &chain(&error)),
+        }
+    })
 }
 
 fn health(admin: SocketAddr, path: &str) -> ExitCode {

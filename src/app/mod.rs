@@ -5,6 +5,7 @@
 mod agents;
 mod assemble;
 mod examine;
+pub mod explain;
 mod leaving;
 mod listen;
 mod reload;

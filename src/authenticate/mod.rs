@@ -168,6 +168,14 @@ impl Principal {
         expires.min()
     }
 
+    pub fn scopes(&self) -> &[String] {
+        &self.facts.scopes
+    }
+
+    pub fn groups(&self) -> &[String] {
+        &self.facts.groups
+    }
+
     /// The variable `principal` of policies.
     pub fn value(&self) -> Value {
         self.facts.value(&self.id, &self.schemes)

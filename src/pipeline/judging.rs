@@ -43,6 +43,23 @@ pub(super) struct Stated {
     metadata: Option<Metadata>,
 }
 
+impl Stated {
+    pub(super) fn skill(&self) -> Option<&str> {
+        self.skill.as_deref()
+    }
+
+    pub(super) fn asking(self, asked: Asked, call: Arc<Call>, owners: &Owners) -> Asking {
+        Asking {
+            asked,
+            call,
+            skill: self.skill,
+            metadata: self.metadata,
+            owner: owners.task_owner().cloned(),
+            state: owners.task_state(),
+        }
+    }
+}
+
 /// Who shows what, where.
 pub(super) struct Shown<'a> {
     pub downstream: &'a Downstream,
@@ -135,28 +152,22 @@ impl Pipeline {
         owners: &Owners,
         record: &mut Record,
     ) -> Result<Permit, Reject> {
-        let asking = |call| Asking {
-            asked,
-            call,
-            skill: about.skill,
-            metadata: about.metadata,
-            owner: owners.task_owner().cloned(),
-            state: owners.task_state(),
-        };
-        match authorize::allowed(owned, policies, asking) {
+        match authorize::allowed(owned, policies, |call| about.asking(asked, call, owners)) {
             Ok(permit) => {
                 let decision = permit.judgement().map(|judgement| judgement.decision());
                 record.rule = decision.and_then(Decision::rule).cloned();
                 Ok(permit)
             }
-            Err(decision) => {
-                let failed = decision.failed();
-                record.rule = failed.map(|(rule, _)| rule.clone());
-                record.detail = Some(if failed.is_some() { "rule_failed" } else { "no_rule" });
-                Err(Reject::new(Reason::NotAllowed))
-            }
+            Err(decision) => Err(not_allowed(&decision, record)),
         }
     }
+}
+
+pub(super) fn not_allowed(decision: &Decision, record: &mut Record) -> Reject {
+    let failed = decision.failed();
+    record.rule = failed.map(|(rule, _)| rule.clone());
+    record.detail = Some(if failed.is_some() { "rule_failed" } else { "no_rule" });
+    Reject::new(Reason::NotAllowed)
 }
 
 fn unreadable(error: metadata::Error) -> Reject {

@@ -7,6 +7,7 @@ mod agent;
 mod current;
 mod deliver;
 mod envelope;
+mod explain;
 mod extended;
 mod judging;
 mod naming;
@@ -52,6 +53,7 @@ use crate::{a2a, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
+pub use self::explain::Explanation;
 use self::judging::Shown;
 pub use self::judging::{CallPolicy, ListenerRules, SkillDemand};
 use self::reading::Reading;

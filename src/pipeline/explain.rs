@@ -1,0 +1,304 @@
+//! What would become of a request, and why: the stages of `Pipeline::call` up to the agent, each told in a line.
+//!
+//! The stages themselves are those of a real request; nothing is sent to an agent, no budget is spent, and what only a running
+//! gateway knows (task records, how endpoints stand) is as at its start.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::request;
+use http_body_util::Full;
+
+use super::judging::{Shown, not_allowed};
+use super::{Downstream, Entry, Pipeline};
+use crate::a2a::Call;
+use crate::a2a::security::Security;
+use crate::authenticate::{self, Principal};
+use crate::authorize::{self, Decision, Judged, Policies};
+use crate::balance::Ask;
+use crate::config::{self, LimitBound, LimitKey};
+use crate::observe::Record;
+use crate::owners::Named;
+use crate::parse;
+use crate::respond::body::Held;
+use crate::respond::{Reject, reject};
+
+/// What was found out, line by line.
+pub struct Explanation {
+    pub text: String,
+    pub allowed: bool,
+}
+
+/// A line has its subject in so many characters.
+const SUBJECT: usize = 13;
+
+struct Lines(String);
+
+impl Lines {
+    fn say(&mut self, subject: &str, what: impl AsRef<str>) {
+        // Nothing that a caller composed may look like another line.
+        let what = what.as_ref().replace(char::is_control, "?");
+        let _always = writeln!(self.0, "{subject:SUBJECT$}{what}");
+    }
+}
+
+impl Pipeline {
+    /// `section` finds what the configuration says of an agent.
+    pub async fn explain(
+        &self,
+        downstream: &Downstream,
+        client: IpAddr,
+        parts: &request::Parts,
+        body: Bytes,
+        section: impl Fn(&str) -> Option<config::Agent>,
+    ) -> Explanation {
+        let mut lines = Lines(String::new());
+        let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
+        let mut held = Held { record, slot: None };
+        let scheme = if downstream.peer.secure { "https" } else { "http" };
+        let (method, path, listener) = (&parts.method, parts.uri.path(), &downstream.listener);
+        lines.say(
+            "request",
+            format!("{method} {path} from {client} at listener {listener} ({scheme})"),
+        );
+        let ended = self
+            .explain_stages(&mut lines, downstream, client, parts, body, section, &mut held)
+            .await;
+        // The record of a request that was none.
+        held.record.outcome = crate::observe::Outcome::Served;
+        let allowed = ended.is_ok();
+        match ended {
+            Ok(()) => lines.say("decision", "allowed"),
+            Err(refused) => {
+                let reason = refused.reason;
+                let detail = held
+                    .record
+                    .detail
+                    .map_or_else(String::new, |detail| format!(" ({detail})"));
+                let status = reject::status(reason).as_u16();
+                lines.say(
+                    "decision",
+                    format!(
+                        "refused: {}{detail}, status {status}: {}",
+                        reason.as_str(),
+                        reject::text(reason)
+                    ),
+                );
+            }
+        }
+        Explanation { text: lines.0, allowed }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a request is made of, once")]
+    async fn explain_stages(
+        &self,
+        lines: &mut Lines,
+        downstream: &Downstream,
+        client: IpAddr,
+        parts: &request::Parts,
+        body: Bytes,
+        section: impl Fn(&str) -> Option<config::Agent>,
+        held: &mut Held,
+    ) -> Result<(), Reject> {
+        let (route, addressed) = match self.enter(downstream, parts, held)? {
+            Entry::Call(route, addressed) => (route, addressed),
+            Entry::Card(_) => {
+                lines.say("route", "the card of an agent, which is everybody's");
+                return Ok(());
+            }
+            Entry::Notification(..) => {
+                lines.say("route", "a webhook of the gateway, whose address stands for itself");
+                return Ok(());
+            }
+            Entry::Message => {
+                lines.say("route", "the envelope protocol, of which the message tells the rest");
+                return Ok(());
+            }
+        };
+        let agent = self.agent(route)?;
+        let name = &*agent.metrics.name;
+        lines.say("route", format!("agent {name}"));
+        let section = section(name);
+        let enforced = agent.in_service()?;
+        let configured = section.as_ref().and_then(|section| section.security.clone());
+        let of_card = || Some(agent.card.current()?.publication.enforced.clone());
+        if let Some(security) = configured.or_else(of_card) {
+            lines.say("requirement", required(&security));
+        }
+        let identified = authenticate::identify(&enforced.requirement, &downstream.peer, client, parts).await;
+        let principal = identified
+            .inspect_err(|error| held.record.detail = Some(error.as_str()))
+            .map_err(|error| Reject::from(&error))?;
+        told_principal(lines, &principal);
+        for limit in section.iter().flat_map(|section| &section.rate_limits) {
+            lines.say("limit", limited(limit));
+        }
+        let policies = self.policies(&downstream.listener, agent);
+        let asked = self.asked(downstream, agent, client);
+        // The rules are told whole, those too that would refuse before the body is read.
+        let later = Policies {
+            listener: &self.open,
+            agent: &self.open,
+        };
+        let admitted = authorize::route(route, principal.clone(), &enforced.ownership, later, &asked)
+            .inspect_err(|error| held.record.detail = Some(error.as_str()))?;
+        lines.say("owner", &**admitted.owner());
+        let bounds = self.bounds(agent);
+        let read = parse::read(&admitted, parts, &addressed, Full::new(body), bounds).await;
+        let (call, bytes) = read.map_err(|error| Reject::from(&error))?;
+        lines.say("call", called(&call));
+        let shown = Shown {
+            downstream,
+            client,
+            parts,
+            delegated: None,
+        };
+        let stated = self
+            .about(agent, &enforced, admitted.principal(), (&call, &bytes), shown)
+            .await?;
+        if let Some(skill) = stated.skill() {
+            lines.say("skill", skill);
+        }
+        let version = crate::http::hygiene::asked_version(parts)?;
+        let checked = authorize::call(admitted, call, &enforced.served, version.as_ref())
+            .map_err(|(error, _)| Reject::from(error))?;
+        let call = checked.call().clone();
+        let named = Named {
+            affinity: &self.affinity,
+            agent: name,
+            call: &call,
+        };
+        if call.task.is_some() && enforced.ownership.is_enforced() {
+            lines.say(
+                "task",
+                "whose it is, only a running gateway knows; taken for the caller's",
+            );
+        }
+        if !policies.is_open() {
+            let asking = stated.asking(asked, call.clone(), &named.owners());
+            let decision = policies.decide(&principal, &asking);
+            told_rules(lines, &decision);
+            if !decision.allows() {
+                return Err(not_allowed(&decision, &mut held.record));
+            }
+        }
+        let ask = Ask {
+            context: call.context.as_ref().map(|context| context.as_str()),
+            principal: (!principal.is_anonymous()).then_some(&*principal.id),
+        };
+        let count = agent.endpoints.configured().len();
+        match agent.endpoints.choose(ask, &[]) {
+            Ok(endpoint) => {
+                let balance = section.map_or("", |section| balanced(&section.upstream.balancing.balance));
+                lines.say(
+                    "endpoint",
+                    format!(
+                        "{}, for new work, of {count} by {balance}",
+                        config::shown_url(&endpoint.url)
+                    ),
+                );
+            }
+            Err(error) => lines.say("endpoint", format!("none of {count}: {error}")),
+        }
+        Ok(())
+    }
+}
+
+fn required(security: &Security) -> String {
+    if security.alternatives.is_empty() {
+        return "nothing".to_owned();
+    }
+    let alternatives = security.alternatives.iter().map(|uses| {
+        let uses = uses.iter().map(|one| match one.scopes.as_slice() {
+            [] => one.scheme.clone(),
+            scopes => format!("{} with {}", one.scheme, scopes.join(" ")),
+        });
+        let uses: Vec<String> = uses.collect();
+        if uses.is_empty() {
+            "nothing".to_owned()
+        } else {
+            uses.join(" and ")
+        }
+    });
+    alternatives.collect::<Vec<_>>().join(", or ")
+}
+
+fn told_principal(lines: &mut Lines, principal: &Principal) {
+    if principal.is_anonymous() {
+        lines.say("principal", "anonymous");
+        return;
+    }
+    lines.say("principal", &*principal.id);
+    lines.say("  met by", principal.schemes.join(" and "));
+    for (subject, texts) in [("  scopes", principal.scopes()), ("  groups", principal.groups())] {
+        if !texts.is_empty() {
+            lines.say(subject, texts.join(", "));
+        }
+    }
+    for attribute in &principal.attributes {
+        lines.say("  claim", &**attribute);
+    }
+}
+
+fn limited(limit: &config::RateLimit) -> String {
+    let per = match limit.per {
+        LimitKey::Principal => "principal",
+        LimitKey::Address => "address",
+        LimitKey::Agent => "agent",
+    };
+    let bound = match limit.bound {
+        LimitBound::Rate {
+            count, period, burst, ..
+        } => format!("{count} calls in {period:?}, {burst} at once"),
+        LimitBound::Concurrent(count) => format!("{count} calls under way"),
+        LimitBound::OpenStreams(count) => format!("{count} open streams"),
+    };
+    let operations: Vec<_> = limit.operations.iter().map(|operation| operation.as_str()).collect();
+    let of = if operations.is_empty() {
+        String::new()
+    } else {
+        format!(", of {}", operations.join(", "))
+    };
+    format!("{}: {bound} per {per}{of}", limit.name)
+}
+
+fn called(call: &Call) -> String {
+    let mut text = format!(
+        "{} of A2A {} over {}",
+        call.operation.as_str(),
+        call.generation,
+        call.binding.as_str()
+    );
+    if let Some(task) = &call.task {
+        let _always = write!(text, ", task {}", task.as_str());
+    }
+    if let Some(context) = &call.context {
+        let _always = write!(text, ", context {}", context.as_str());
+    }
+    text
+}
+
+fn told_rules(lines: &mut Lines, decision: &Decision) {
+    for (place, judged) in [("the listener", &decision.listener), ("the agent", &decision.agent)] {
+        match judged {
+            Judged::Open => {}
+            Judged::Allowed(rule) => lines.say("rule", format!("{rule} of {place} allows it")),
+            Judged::Denied { failed: None } => lines.say("rule", format!("none of {place} allows it")),
+            Judged::Denied {
+                failed: Some((rule, why)),
+            } => lines.say(
+                "rule",
+                format!("none of {place} allows it, and {rule} cannot be evaluated: {why}"),
+            ),
+        }
+    }
+}
+
+fn balanced(balance: &config::Balance) -> &'static str {
+    match balance {
+        config::Balance::LeastRequest => "least_request",
+        config::Balance::RoundRobin => "round_robin",
+        config::Balance::ConsistentHash(_) => "consistent_hash",
+    }
+}
