@@ -11,6 +11,8 @@ pub mod seal;
 //
 pub mod drain;
 //
+pub mod audit;
+//
 pub mod observe;
 //
 pub mod listener;

@@ -1,0 +1,1 @@
+//! The chain, its file and its verifier, damage included. See below.
