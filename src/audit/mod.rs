@@ -51,6 +51,12 @@ const TRY_EVERY: Duration = Duration::from_millis(250);
 #[derive(Clone)]
 pub struct Trail(Arc<Inner>);
 
+impl std::fmt::Debug for Trail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Trail").field(&self.stats()).finish()
+    }
+}
+
 struct Inner {
     clock: Clock,
     /// A bit for each event that is recorded; 0 while the trail is off.

@@ -8,6 +8,7 @@ use super::access::AccessLog;
 use super::record::{Observer, rfc3339};
 use super::{Metrics, Outcome, Reason, Record};
 use crate::a2a::{Operation, TaskId};
+use crate::audit::Trail;
 use crate::clock::Clock;
 use crate::config::LogFormat;
 
@@ -19,6 +20,7 @@ fn recorded(format: LogFormat, fill: impl FnOnce(&mut Record, &Metrics)) -> (Str
     let observer = Arc::new(Observer {
         metrics: Metrics::new().expect("every metric has a name of its own"),
         access: Some((log.clone(), format)),
+        audit: Trail::new(Clock::system()),
         clock: Clock::from_fn(|| UNIX_EPOCH + Duration::from_micros(1_500_000)),
     });
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
