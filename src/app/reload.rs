@@ -265,7 +265,8 @@ impl Reloading {
         let (added, changed, removed) = (added.join(","), changed.join(","), removed.join(","));
         let schemes = next.verifiers.changed().join(",");
         let audit = &self.common.ground.audit;
-        let detail = format!("agents added: {added}; changed: {changed}; removed: {removed}; schemes changed: {schemes}");
+        let detail =
+            format!("agents added: {added}; changed: {changed}; removed: {removed}; schemes changed: {schemes}");
         audit.record(&Event {
             detail: Some(&detail),
             ..Event::new(AuditEvent::ConfigurationReloaded, "ok")

@@ -172,12 +172,10 @@ impl Output {
     pub(super) fn rotate(&mut self, keep: usize) -> Result<(), Error> {
         // Where it has another name by now, somebody else has renamed it.
         if self.is_in_place() {
-            let rename = |from: &Path, to: &Path| {
-                let renamed = fs::rename(from, to);
-                renamed.or_else(|error| match error.kind() {
-                    io::ErrorKind::NotFound => Ok(()),
-                    _ => Err(error),
-                })
+            let rename = |from: &Path, to: &Path| match fs::rename(from, to) {
+                // Some of them may not be there.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                renamed => renamed,
             };
             let failed = |source| Error::Rename {
                 path: self.path.clone(),
@@ -233,7 +231,9 @@ fn read_tail(file: &mut File, length: u64) -> io::Result<Tail> {
 pub(super) fn fault(path: &Path) -> Option<String> {
     if path.exists() {
         let opened = OpenOptions::new().append(true).open(path);
-        return opened.err().map(|error| format!("{} cannot be written: {error}", path.display()));
+        return opened
+            .err()
+            .map(|error| format!("{} cannot be written: {error}", path.display()));
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     if !folder.as_os_str().is_empty() && !folder.is_dir() {

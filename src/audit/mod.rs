@@ -218,7 +218,10 @@ impl Trail {
                 writer: None,
             });
         };
-        let kept = lock(&self.0.desk).writer.as_ref().is_some_and(|writer| writer.is_at(config));
+        let kept = lock(&self.0.desk)
+            .writer
+            .as_ref()
+            .is_some_and(|writer| writer.is_at(config));
         let writer = match kept {
             true => None,
             false => Some(Box::new(Writer::open(config)?)),

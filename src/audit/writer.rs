@@ -150,11 +150,7 @@ impl Writer {
         Ok(())
     }
 
-    fn all(
-        &mut self,
-        lines: &mut VecDeque<Box<str>>,
-        mut written: impl FnMut(usize, Link),
-    ) -> std::io::Result<()> {
+    fn all(&mut self, lines: &mut VecDeque<Box<str>>, mut written: impl FnMut(usize, Link)) -> std::io::Result<()> {
         let mut may_rotate = true;
         while !lines.is_empty() {
             let length = self.output.length()?;

@@ -371,7 +371,9 @@ impl Pipeline {
             affinity: self.affinity.clone(),
             naming: translating.as_ref().and_then(|it| it.naming.clone()),
             fresh: fresh.map(Arc::new),
-            witness: reading::makes_task(&call, ownership).then(|| held.record.witness()).flatten(),
+            witness: reading::makes_task(&call, ownership)
+                .then(|| held.record.witness())
+                .flatten(),
             // What goes on as it came came in the agent's own dialect.
             speaks: translating.as_ref().map_or(call.dialect(), |it| it.pair.agent),
             pair: translating.as_ref().map(|it| it.pair.clone()),

@@ -19,7 +19,16 @@ fn chain(folder: &tempfile::TempDir) -> (Audit, Vec<PathBuf>, Vec<String>) {
 }
 
 fn rewrite(files: &[PathBuf], lines: &[&str]) {
-    fs::write(&files[0], lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    fs::write(
+        &files[0],
+        lines.iter().map(|line| format!("{line}\n")).collect::<String>(),
+    )
+    .unwrap();
+}
+
+/// Without its last bytes.
+fn begin_of(text: &str, cut: usize) -> &str {
+    text.get(..text.len() - cut).unwrap()
 }
 
 #[test]
@@ -77,7 +86,10 @@ fn a_line_that_was_put_in_is_found() {
     mixed[3] = &others[3];
     rewrite(&files, &mixed);
     let found = breaks(&files, &[KEY]);
-    assert_eq!(found, "audit.log:4 the line is of another chain: it does not follow the one before it");
+    assert_eq!(
+        found,
+        "audit.log:4 the line is of another chain: it does not follow the one before it"
+    );
     // Of nobody.
     for foreign in ["", "{}", "{\"sequence\":4}", &"x".repeat(100_000)] {
         let mut mixed = all.clone();
@@ -150,17 +162,21 @@ fn a_line_that_breaks_off_is_told_at_the_end_and_a_break_before() {
     let (settings, files, lines) = chain(&folder);
     let whole = text(&files[0]);
     for cut in 1..=lines[6].len() {
-        fs::write(&files[0], &whole[..whole.len() - cut]).unwrap();
+        fs::write(&files[0], begin_of(&whole, cut)).unwrap();
         let verified = holds(&files, &[KEY]);
         assert_eq!((verified.lines, verified.unfinished), (6, lines[6].len() + 1 - cut));
     }
     // In the middle of the file it takes the next line with it.
-    let torn = format!("{}\n{}{}\n", lines[0], &lines[1][..40], lines[2]);
+    let torn = format!("{}\n{}{}\n", lines[0], begin_of(&lines[1], 40), lines[2]);
     fs::write(&files[0], torn).unwrap();
-    assert!(breaks(&files, &[KEY]).starts_with("audit.log:2 "), "{}", breaks(&files, &[KEY]));
+    assert!(
+        breaks(&files, &[KEY]).starts_with("audit.log:2 "),
+        "{}",
+        breaks(&files, &[KEY])
+    );
     // Before another file.
     let next = folder.path().join("next.log");
-    fs::write(&files[0], &whole[..whole.len() - 10]).unwrap();
+    fs::write(&files[0], begin_of(&whole, 10)).unwrap();
     fs::write(&next, &lines[6]).unwrap();
     let both = [settings.file.clone(), next];
     assert_eq!(
@@ -174,13 +190,18 @@ fn after_a_torn_line_the_chain_goes_on_and_tells_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let (settings, files, _) = chain(&folder);
     let whole = text(&files[0]);
-    fs::write(&files[0], &whole[..whole.len() - 30]).unwrap();
+    fs::write(&files[0], begin_of(&whole, 30)).unwrap();
     let trail = begin(&settings);
     record(&trail, &["g"]);
-    assert_eq!(told(&files[0]), ["trail_opened", "a", "b", "c", "d", "e", "trail_opened", "g"]);
+    assert_eq!(
+        told(&files[0]),
+        ["trail_opened", "a", "b", "c", "d", "e", "trail_opened", "g"]
+    );
     let said = &super::parsed(&files[0])[6]["detail"];
     assert!(
-        said.as_str().unwrap().starts_with("the chain goes on; an unfinished line of "),
+        said.as_str()
+            .unwrap()
+            .starts_with("the chain goes on; an unfinished line of "),
         "{said}"
     );
     assert_eq!(holds(&files, &[KEY]).lines, 8);
@@ -189,14 +210,18 @@ fn after_a_torn_line_the_chain_goes_on_and_tells_of_it() {
 #[test]
 fn a_file_that_somebody_changed_is_set_aside_and_not_written_over() {
     let folder = tempfile::tempdir().unwrap();
-    for damage in ["not a line of a trail\n", "not even a whole line", "{\"sequence\":8,\"previous\":\"\",\"hash\":\"\"}\n"] {
+    for damage in [
+        "not a line of a trail\n",
+        "not even a whole line",
+        "{\"sequence\":8,\"previous\":\"\",\"hash\":\"\"}\n",
+    ] {
         let settings = keyed(&folder, KEY);
         fs::write(&settings.file, damage).unwrap();
         let trail = begin(&settings);
         record(&trail, &["a"]);
         trail.close();
         assert_eq!(text(&super::numbered(&settings, 1)), damage);
-        assert_eq!(holds(&[settings.file.clone()], &[KEY]).lines, 3, "{damage}");
+        assert_eq!(holds(std::slice::from_ref(&settings.file), &[KEY]).lines, 3, "{damage}");
         fs::remove_file(&settings.file).unwrap();
     }
 }
@@ -225,7 +250,10 @@ fn a_file_is_of_one_key_and_the_chain_goes_on_over_keys() {
     turn(&trail, &other);
     record(&trail, &["b"]);
     trail.close();
-    assert_eq!(told(&super::numbered(&settings, 1)), ["trail_opened", "a", "trail_closed"]);
+    assert_eq!(
+        told(&super::numbered(&settings, 1)),
+        ["trail_opened", "a", "trail_closed"]
+    );
     assert_eq!(told(&settings.file), ["trail_opened", "b", "trail_closed"]);
     let both = [super::numbered(&settings, 1), settings.file.clone()];
     assert_eq!(holds(&both, &[KEY, OTHER_KEY]).lines, 6);

@@ -65,7 +65,7 @@ fn a_line_says_what_happened_and_hangs_on_the_one_before() {
     ] {
         assert_eq!(line[name], value, "{name}");
     }
-    let all = holds(&[settings.file.clone()], &[]);
+    let all = holds(std::slice::from_ref(&settings.file), &[]);
     assert_eq!((all.lines, all.last.sequence, all.after), (2, 2, Link::NONE));
     assert_eq!(all.last.hash.to_string(), line["hash"]);
     assert_eq!(trail.stats().sequence, 2);
@@ -80,12 +80,15 @@ fn what_callers_compose_is_one_bounded_text_in_ascii() {
     let long = "\u{e9}".repeat(4000);
     record(&trail, &[forged, &long]);
     let text = text(&settings.file);
-    assert!(text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{text}");
+    assert!(
+        text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)),
+        "{text}"
+    );
     assert_eq!(text.lines().count(), 3, "{text}");
     let lines = parsed(&settings.file);
     assert_eq!(lines[1]["task"], forged);
     assert_eq!(lines[2]["task"], format!("{}…", "\u{e9}".repeat(128)));
-    holds(&[settings.file.clone()], &[]);
+    holds(std::slice::from_ref(&settings.file), &[]);
 }
 
 #[test]

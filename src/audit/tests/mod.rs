@@ -73,7 +73,10 @@ fn text(path: &Path) -> String {
 }
 
 fn parsed(path: &Path) -> Vec<Value> {
-    text(path).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text(path)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// What the lines of a file are about: their task, else their event.

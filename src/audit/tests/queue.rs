@@ -44,7 +44,7 @@ fn what_does_not_fit_is_counted_and_told_once_the_disk_takes_writes() {
     assert_eq!(parsed(&good.file)[17]["count"], 4);
     assert_eq!(trail.stats().waiting, 0);
     assert!(!trail.stats().failing);
-    assert_eq!(holds(&[good.file.clone()], &[]).lines, 19);
+    assert_eq!(holds(std::slice::from_ref(&good.file), &[]).lines, 19);
 }
 
 #[test]
@@ -94,7 +94,11 @@ fn a_call_that_was_admitted_has_room_whatever_else_comes() {
     drop(rooms);
     trail.flush(false);
     assert!(trail.admit(CREATES).unwrap().is_some());
-    assert_eq!(holds(&[settings.file.clone()], &[]).lines, 18, "opened, 16, lost");
+    assert_eq!(
+        holds(std::slice::from_ref(&settings.file), &[]).lines,
+        18,
+        "opened, 16, lost"
+    );
 }
 
 #[test]

@@ -47,7 +47,11 @@ fn a_batch_that_is_larger_than_a_file_fills_several() {
     let names: Vec<String> = (0..100).map(|at| format!("t{at}")).collect();
     record(&trail, &names.iter().map(String::as_str).collect::<Vec<_>>());
     let all = [2, 1].map(|number| numbered(&settings, number));
-    let all: Vec<_> = all.into_iter().filter(|file| file.exists()).chain([settings.file.clone()]).collect();
+    let all: Vec<_> = all
+        .into_iter()
+        .filter(|file| file.exists())
+        .chain([settings.file.clone()])
+        .collect();
     assert!(all.len() > 1);
     let verified = holds(&all, &[]);
     assert_eq!((verified.lines, verified.after.sequence), (101, 0));
@@ -112,7 +116,10 @@ fn the_trail_moves_to_another_file_and_ends_when_it_is_switched_off() {
     assert_eq!(holds(&[before.file.clone(), after.file.clone()], &[]).lines, 6);
     turn(&trail, &before);
     record(&trail, &["c"]);
-    assert_eq!(told(&before.file), ["trail_opened", "a", "trail_closed", "trail_opened", "c"]);
+    assert_eq!(
+        told(&before.file),
+        ["trail_opened", "a", "trail_closed", "trail_opened", "c"]
+    );
 }
 
 #[test]

@@ -28,7 +28,9 @@ pub fn audit(check: &mut Check<'_>, raw: Option<&RawAudit>) -> Option<Option<Aud
     let sync_interval = check.time("audit.sync_interval", raw.sync_interval, MILLISECOND * 10, HOUR);
     let mut events: Vec<AuditEvent> = raw.events.items().map(|(_, named)| event(*named)).collect();
     if raw.events.is_empty() {
-        let usual = AuditEvent::ALL.iter().filter(|event| **event != AuditEvent::RateLimited);
+        let usual = AuditEvent::ALL
+            .iter()
+            .filter(|event| **event != AuditEvent::RateLimited);
         events.extend(usual);
     }
     Some(Some(Audit {
