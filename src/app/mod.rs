@@ -152,9 +152,13 @@ impl Prepared {
         let drain = ground.drain.clone();
         let trail = ground.audit.clone();
         let (opening, wanted) = (trail.clone(), config.audit.clone());
-        let opened = tokio::task::spawn_blocking(move || opening.open(wanted.as_ref())).await;
-        match opened {
-            Ok(opened) => trail.enter(opened.map_err(Error::Audit)?),
+        let opened = tokio::task::spawn_blocking(move || {
+            let opened = opening.open(wanted.as_ref())?;
+            opening.turn(opened);
+            Ok(())
+        });
+        match opened.await {
+            Ok(opened) => opened.map_err(Error::Audit)?,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
         let affinity = match (&config.state.store, ground.shared.clone()) {

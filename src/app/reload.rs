@@ -185,7 +185,7 @@ impl Reloading {
         let opened = blocking(move || trail.open(wanted.as_ref())).await;
         let opened = opened.map_err(|error| self.refuse(&config, vec![unopened(&error)]))?;
         if next.same {
-            self.common.ground.audit.enter(opened);
+            self.turn(opened).await;
             return Ok(false);
         }
         let (mut sockets, mut unbound) = (Vec::new(), Vec::new());
@@ -198,11 +198,17 @@ impl Reloading {
         if !unbound.is_empty() {
             return Err(self.refuse(&config, unbound));
         }
-        self.common.ground.audit.enter(opened);
+        self.turn(opened).await;
         self.say(&config, &next);
         let site = self.common.enter(config, next, sockets, Some(&self.site));
         self.site = Arc::new(site);
         Ok(true)
+    }
+
+    /// What is recorded from now on stands where the configuration says.
+    async fn turn(&self, opened: audit::Opened) {
+        let trail = self.common.ground.audit.clone();
+        blocking(move || trail.turn(opened)).await;
     }
 
     /// Reads the configuration, with every file that it names being watched from before.

@@ -47,7 +47,7 @@ const WRITE_EVERY: Duration = Duration::from_millis(5);
 /// Between two attempts while the disk takes nothing.
 const TRY_EVERY: Duration = Duration::from_millis(250);
 
-/// Cheap to clone; one for the process. Off until `enter`.
+/// Cheap to clone; one for the process. Off until `turn`.
 #[derive(Clone)]
 pub struct Trail(Arc<Inner>);
 
@@ -92,7 +92,7 @@ struct Desk {
     pending: Pending,
 }
 
-/// What a configuration wants, opened; nothing of it is at work before `Trail::enter`.
+/// What a configuration wants, opened; nothing of it is at work before `Trail::turn`.
 pub struct Opened {
     settings: Option<Box<config::Audit>>,
     /// `None`: the writer at work goes on, or none is wanted.
@@ -232,8 +232,13 @@ impl Trail {
         })
     }
 
-    /// Puts in force what was opened. The writer changes as soon as what waits is written.
-    pub fn enter(&self, opened: Opened) {
+    /// Puts in force what was opened, once what waits is written. Blocking.
+    pub fn turn(&self, opened: Opened) {
+        self.enter(opened);
+        self.flush(true);
+    }
+
+    fn enter(&self, opened: Opened) {
         let inner = &*self.0;
         let events = opened.settings.as_ref().map_or(0, |settings| {
             settings.events.iter().fold(0, |all, event| all | bit(*event))
@@ -281,7 +286,8 @@ impl Trail {
 
     /// There is no trail.
     fn is_idle(&self) -> bool {
-        !self.is_on() && !self.has_work() && lock(&self.0.desk).writer.is_none()
+        // Somebody who writes at this moment has work.
+        !self.is_on() && !self.has_work() && self.0.desk.try_lock().is_ok_and(|desk| desk.writer.is_none())
     }
 
     fn has_work(&self) -> bool {

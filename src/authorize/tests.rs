@@ -19,6 +19,7 @@ fn made(generation: Generation, operation: Operation) -> Call {
         task: None,
         context: None,
         references: Vec::new(),
+        webhook: false,
     }
 }
 

@@ -18,7 +18,7 @@ const FOREIGN: &str = "foreign";
 impl Record {
     /// To be asked before the call goes to an agent.
     pub fn admit(&mut self, operation: Operation) -> Result<(), Blocked> {
-        let events = leaves(operation);
+        let events = leaves(operation, self.webhook);
         if let Some(room) = self.trail().admit(events)? {
             self.room = Some(room);
         }
@@ -114,9 +114,8 @@ impl Record {
             Operation::Cancel => Some(AuditEvent::TaskCancel),
             Operation::PushCreate => Some(AuditEvent::PushSet),
             Operation::PushDelete => Some(AuditEvent::PushDelete),
-            Operation::Send
-            | Operation::Stream
-            | Operation::Get
+            Operation::Send | Operation::Stream => self.webhook.then_some(AuditEvent::PushSet),
+            Operation::Get
             | Operation::List
             | Operation::Subscribe
             | Operation::PushGet
@@ -127,8 +126,9 @@ impl Record {
 }
 
 /// The lines that a call leaves which is permitted.
-fn leaves(operation: Operation) -> &'static [AuditEvent] {
+fn leaves(operation: Operation, webhook: bool) -> &'static [AuditEvent] {
     match operation {
+        Operation::Send | Operation::Stream if webhook => &[AuditEvent::TaskCreated, AuditEvent::PushSet],
         Operation::Send | Operation::Stream => &[AuditEvent::TaskCreated],
         Operation::Cancel => &[AuditEvent::TaskCancel],
         Operation::PushCreate => &[AuditEvent::PushSet],

@@ -51,6 +51,8 @@ pub struct Record {
     pub detail: Option<&'static str>,
     /// The rule that decided, where one did; for the audit trail.
     pub rule: Option<Arc<str>>,
+    /// A send sets a webhook.
+    pub webhook: bool,
     /// As the caller says.
     pub trace: Option<TraceId>,
     /// The gateway's own answer, whether it was taken or not.
@@ -89,6 +91,7 @@ impl Record {
             outcome: Outcome::DownstreamGone,
             detail: None,
             rule: None,
+            webhook: false,
             trace: None,
             refused: None,
             room: None,

@@ -132,7 +132,7 @@ fn audited(fill: impl FnOnce(&mut Record, &Metrics)) -> Vec<serde_json::Value> {
         sync_interval: Duration::from_secs(1),
     };
     let audit = Trail::new(Clock::system());
-    audit.enter(audit.open(Some(&settings)).unwrap());
+    audit.turn(audit.open(Some(&settings)).unwrap());
     let observer = Arc::new(Observer {
         metrics: Metrics::new().expect("every metric has a name of its own"),
         access: None,
@@ -228,6 +228,13 @@ fn what_a_call_did_at_its_agent_is_on_record_with_what_came_of_it() {
         });
         assert_eq!(nowhere, None, "{operation:?} that reached no endpoint");
     }
+    let webhook = told(|record| {
+        record.operation = Some(Operation::Stream);
+        record.endpoint = Some(Arc::from("http://a/"));
+        record.webhook = true;
+        record.outcome = Outcome::Ok;
+    });
+    assert_eq!(webhook, line("push_set", "ok", ""), "of a send that sets one");
     let lines = audited(|record, _| {
         record.operation = Some(Operation::Cancel);
         record.endpoint = Some(Arc::from("http://user:secret@a/"));

@@ -564,6 +564,7 @@ fn note_call(record: &mut Record, call: &Call, bytes: &Bytes) {
     record.dialect = Some(call.dialect());
     record.task.clone_from(&call.task);
     record.context.clone_from(&call.context);
+    record.webhook = call.webhook;
     record.bytes_in = bytes.len() as u64;
 }
 

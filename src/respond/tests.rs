@@ -170,6 +170,7 @@ fn call() -> Call {
         task: None,
         context: None,
         references: Vec::new(),
+        webhook: false,
     }
 }
 

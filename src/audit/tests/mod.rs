@@ -50,8 +50,7 @@ fn begin(settings: &Audit) -> Trail {
 }
 
 fn turn(trail: &Trail, settings: &Audit) {
-    trail.enter(trail.open(Some(settings)).unwrap());
-    trail.flush(true);
+    trail.turn(trail.open(Some(settings)).unwrap());
 }
 
 /// An event about this task.

@@ -108,8 +108,7 @@ fn the_trail_moves_to_another_file_and_ends_when_it_is_switched_off() {
     };
     turn(&trail, &after);
     record(&trail, &["b"]);
-    trail.enter(trail.open(None).unwrap());
-    trail.flush(true);
+    trail.turn(trail.open(None).unwrap());
     record(&trail, &["nobody writes this"]);
     assert_eq!(told(&before.file), ["trail_opened", "a", "trail_closed"]);
     assert_eq!(told(&after.file), ["trail_opened", "b", "trail_closed"]);

@@ -225,6 +225,15 @@ async fn every_event_of_a_call_has_its_line() {
         &[("outcome", "ok"), ("task", "t-0")],
     );
 
+    // A webhook may come with the message.
+    let hook = r#"},"configuration":{"taskPushNotificationConfig":{"url":"https://hooks.example/"}}}}"#;
+    let sent = send("1", "x").replace("}}}", hook);
+    assert_eq!(by(ANN, &gateway, "/agent", &sent).await.status, 200);
+    is(
+        &ground.of("push_set", 2).await[1],
+        &[("outcome", "ok"), ("task", "t-1"), ("operation", "send")],
+    );
+
     // What is asked again makes nothing.
     assert_eq!(
         by(ANN, &gateway, "/agent", &of_task("GetTask", "t-0")).await.status,
@@ -234,7 +243,7 @@ async fn every_event_of_a_call_has_its_line() {
     let count = |event: &str| ground.lines().iter().filter(|line| line["event"] == event).count();
     assert_eq!(
         (count("task_created"), count("denied"), count("authentication_failed")),
-        (1, 2, 1)
+        (2, 2, 1)
     );
     assert_eq!(ground.holds(&["audit.log"]).lines, ground.lines().len() as u64);
 }
