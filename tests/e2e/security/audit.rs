@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Mutex;
 
 use a2a_gateway::audit;
 use base64::Engine as _;
@@ -10,8 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::sync::mpsc;
 
-use crate::harness::agent::{self, Agent, CARD};
+use crate::harness::agent::{self, Agent, CARD, Reply, task_event};
+use crate::harness::client::open;
 use crate::harness::{Answer, Gateway, KEY_HASH, call, eventually, get, of_task, send};
 use crate::lifecycle::program::Program;
 use crate::lifecycle::reload::users;
@@ -61,7 +64,10 @@ pub struct Ground {
 
 impl Ground {
     pub async fn new(audit: &str) -> Self {
-        let agent = Agent::start(agent::tasks(numbered())).await;
+        Self::before(Agent::start(agent::tasks(numbered())).await, audit)
+    }
+
+    fn before(agent: Agent, audit: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ground = Self { folder, agent };
         ground.write("audit.key", AUDIT_KEY);
@@ -367,6 +373,30 @@ async fn every_event_of_an_operator_a_card_and_the_gateway_has_its_line() {
         .map(|line| line["event"].to_string())
         .collect();
     assert_eq!(ended, [r#""trail_closed""#, r#""gateway_stopped""#]);
+    ground.holds(&["audit.log"]);
+}
+
+#[tokio::test]
+async fn a_stream_that_makes_a_task_leaves_one_line_also_if_its_caller_leaves() {
+    let (events, chunks) = mpsc::channel(4);
+    let chunks = Mutex::new(Some(chunks));
+    let agent = Agent::start(move |_| Reply::Stream(chunks.lock().unwrap().take().unwrap())).await;
+    let ground = Ground::before(agent, "");
+    let gateway = ground.start().await;
+    events.send(Some(task_event("1", "t"))).await.unwrap();
+    events.send(Some(task_event("1", "t"))).await.unwrap();
+    let stream = send("1", "x").replace("SendMessage", "SendStreamingMessage");
+    let fields = [("X-API-Key", ANN), JSON];
+    let response = open(gateway.address, "POST", "/agent", &fields, &stream).await;
+    assert_eq!(response.status(), 200);
+    is(
+        &ground.of("task_created", 1).await[0],
+        &[("task", "t"), ("operation", "stream"), ("principal", "key:ann")],
+    );
+    drop(response);
+    gateway.access(1).await;
+    assert!(gateway.shutdown().await);
+    ground.of("task_created", 1).await;
     ground.holds(&["audit.log"]);
 }
 
