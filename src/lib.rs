@@ -13,6 +13,8 @@ pub mod seal;
 //
 pub mod drain;
 //
+pub mod audit;
+//
 pub mod observe;
 //
 pub mod listener;

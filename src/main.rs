@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use a2a_gateway::app::{self, Bound, Prepared, Step, explain};
+use a2a_gateway::audit;
 use a2a_gateway::authenticate::keys;
 use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Config, Environment, LogFormat, Problem};
@@ -42,11 +43,12 @@ Examples:
   a2a-gateway explain --config gateway.yaml --request call.http
                                                       what would become of a request, and why
   a2a-gateway key new --id partner-7                  an API key for a caller
+  a2a-gateway audit verify audit.log                  does the audit trail hold?
   a2a-gateway schema > gateway.schema.json            for your editor
 
 Signals: SIGTERM and SIGINT drain and end; SIGHUP reads the configuration and every file that it names again.
-Exit codes: 0 ended as asked, 1 not healthy, 2 wrong arguments, 64 invalid configuration,
-69 an address cannot be bound, 70 internal error, 74 the task store cannot be opened.";
+Exit codes: 0 ended as asked, 1 not healthy or an audit trail that does not hold, 2 wrong arguments, 64 invalid configuration,
+69 an address cannot be bound, 70 internal error, 74 the task store or the audit trail cannot be opened.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -115,6 +117,9 @@ enum Command {
         #[arg(long, value_name = "TIME", value_parser = config::Moment::parse)]
         at: Option<config::Moment>,
     },
+    /// Look into the audit trail.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Ask a running gateway whether it is healthy; for container health checks.
     #[command(after_help = "Example:\n  a2a-gateway health --admin 127.0.0.1:9901")]
     Health {
@@ -123,6 +128,25 @@ enum Command {
         /// Ask for readiness instead.
         #[arg(long)]
         ready: bool,
+    },
+}
+
+#[derive(Subcommand)]
+enum AuditCommand {
+    /// Verify a chain: prints how many lines it has and the last one's number and hash, or the first place where it breaks.
+    ///
+    /// Lines that are missing at the end cannot be told from the files: compare the number with the metric
+    /// a2a_gateway_audit_sequence, or with the log. Exit code 1: the chain does not hold.
+    #[command(
+        after_help = "Example:\n  a2a-gateway audit verify --key-file audit.key audit.log.2 audit.log.1 audit.log"
+    )]
+    Verify {
+        /// The files, from the oldest to the newest.
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+        /// A file with a key that the chain was made with; may be repeated. Without one, the chain must have none.
+        #[arg(long, value_name = "FILE")]
+        key_file: Vec<PathBuf>,
     },
 }
 
@@ -162,6 +186,9 @@ enum KeyCommand {
 
 /// Where the configuration file is, if no argument says it.
 const CONFIG_VARIABLE: &str = "A2A_GATEWAY_CONFIG";
+
+/// As for what is not healthy.
+const BROKEN: u8 = 1;
 
 /// Of standard input: more than any key has.
 const MOST_READ: u64 = 64 * 1024;
@@ -251,7 +278,42 @@ fn main() -> ExitCode {
             code
         }),
         Command::Key(command) => key(command),
+        Command::Audit(AuditCommand::Verify { files, key_file }) => verify(&files, key_file),
         Command::Health { admin, ready } => health(admin, if ready { "/ready" } else { "/health" }),
+    }
+}
+
+fn verify(files: &[PathBuf], key_files: Vec<PathBuf>) -> ExitCode {
+    let keys: Result<Vec<_>, _> = key_files.into_iter().map(config::Secret::read).collect();
+    let keys = match keys {
+        Ok(keys) => keys,
+        Err(error) => return fail(BROKEN, &chain(&error)),
+    };
+    let keys: Vec<&str> = keys.iter().map(|key| key.expose().as_str()).collect();
+    match audit::verify(files, &keys) {
+        Ok(verified) => {
+            let audit::Verified {
+                lines,
+                after,
+                last,
+                unfinished,
+            } = verified;
+            say(&format!("the chain holds: {lines} lines\n"));
+            if after.sequence > 0 {
+                say(&format!("it follows line {}, hash {}\n", after.sequence, after.hash));
+            }
+            if lines > 0 {
+                say(&format!("last line: sequence {}, hash {}\n", last.sequence, last.hash));
+            }
+            if unfinished > 0 {
+                complain(&format!(
+                    "the end is an unfinished line of {unfinished} bytes, as a crash leaves it; the gateway cuts it off when it \
+                     starts"
+                ));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(broken) => fail(BROKEN, &broken.to_string()),
     }
 }
 
@@ -365,7 +427,7 @@ async fn serve(
         Err(app::Error::Config(problems)) => return invalid(&problems),
         Err(error) => {
             let code = match &error {
-                app::Error::Store(_) => STORE,
+                app::Error::Store(_) | app::Error::Audit(_) => STORE,
                 app::Error::Listen(_) => UNAVAILABLE,
                 app::Error::Metrics(_) | app::Error::Config(_) => INTERNAL,
             };
@@ -394,6 +456,8 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    /// A limit on the size of files is an error of a write, which is dealt with there. Not caught, it ends the process.
+    _file_size: Signal,
 }
 
 impl Signals {
@@ -402,6 +466,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            _file_size: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 }

@@ -326,6 +326,8 @@ pub struct Call {
     /// Other tasks that the message touches, never routed by: its `referenceTaskIds`, and the one that an inline push
     /// configuration names.
     pub references: Vec<TaskId>,
+    /// A send asks for a webhook of its task to be told.
+    pub webhook: bool,
 }
 
 impl Call {

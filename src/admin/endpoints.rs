@@ -2,6 +2,7 @@
 //!
 //! A drain lasts until it is taken back or the process ends; `drain` in the configuration outlives it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,11 +11,12 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 
 use super::records::decoded;
-use super::{NOT_JSON, json_answer};
+use super::{NOT_JSON, json_answer, unrecorded};
+use crate::audit::Event;
 use crate::balance::Endpoint;
-use crate::config::shown_url;
+use crate::config::{AuditEvent, shown_url};
 use crate::parse;
-use crate::pipeline::Agent;
+use crate::pipeline::{Agent, Pipeline};
 
 pub(super) fn is_place(path: &str) -> bool {
     place(path).is_some()
@@ -42,11 +44,11 @@ pub(super) fn show(agents: &[Arc<Agent>], path: &str) -> Response<Full<Bytes>> {
 }
 
 /// The body says nothing, and must be of JSON all the same: see the module above.
-pub(super) fn change(agents: &[Arc<Agent>], parts: &request::Parts) -> Response<Full<Bytes>> {
+pub(super) fn change(pipeline: &Pipeline, client: IpAddr, parts: &request::Parts) -> Response<Full<Bytes>> {
     if !parse::is_json(parts) {
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, NOT_JSON);
     }
-    let (agent, draining) = match find(agents, parts.uri.path()) {
+    let (agent, draining) = match find(&pipeline.agents, parts.uri.path()) {
         Some((agent, "/drain")) => (agent, true),
         Some((agent, "/undrain")) => (agent, false),
         Some(_) => return error(StatusCode::METHOD_NOT_ALLOWED, "only GET"),
@@ -69,7 +71,22 @@ pub(super) fn change(agents: &[Arc<Agent>], parts: &request::Parts) -> Response<
             "the configuration has this endpoint no more: it drains until its time is over",
         );
     }
+    let audit = &pipeline.observer.audit;
+    let event = match draining {
+        true => AuditEvent::EndpointDrained,
+        false => AuditEvent::EndpointUndrained,
+    };
+    if audit.wants(event) && audit.is_blocked() {
+        return unrecorded();
+    }
     endpoint.drain(draining);
+    audit.record(&Event {
+        client: Some(client),
+        listener: Some("admin"),
+        agent: Some(&agent.metrics.name),
+        endpoint: Some(&shown_url(&url)),
+        ..Event::new(event, "ok")
+    });
     tracing::info!(
         agent = &*agent.metrics.name,
         endpoint = &*shown_url(&url),

@@ -9,6 +9,7 @@ mod endpoints;
 mod records;
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,10 +49,11 @@ pub async fn serve(admin: Arc<Admin>, mut socket: Bound) {
     loop {
         let Ok(accepted) = socket.accept().await else { continue };
         let (admin, drain) = (admin.clone(), admin.drain.clone());
+        let client = accepted.address.ip();
         drain.service(async move {
             let service = service_fn(move |request| {
                 let admin = admin.clone();
-                async move { Ok::<_, Infallible>(admin.answer(request).await) }
+                async move { Ok::<_, Infallible>(admin.answer(client, request).await) }
             });
             let mut builder = hyper::server::conn::http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
@@ -63,15 +65,15 @@ pub async fn serve(admin: Arc<Admin>, mut socket: Bound) {
 }
 
 impl Admin {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, client: IpAddr, request: Request<Incoming>) -> Response<Full<Bytes>> {
         match *request.method() {
             Method::GET | Method::HEAD => self.show(request.uri().path()).await,
             Method::POST if endpoints::is_place(request.uri().path()) => {
                 let (parts, _) = request.into_parts();
-                endpoints::change(&self.current.load().agents, &parts)
+                endpoints::change(&self.current.load(), client, &parts)
             }
             Method::POST => match body(request).await {
-                Ok((path, body)) => self.change(&path, &body).await,
+                Ok((path, body)) => self.change(client, &path, &body).await,
                 Err((status, cause)) => json_answer(status, &json!({ "error": cause })),
             },
             _ => json_answer(
@@ -95,9 +97,9 @@ impl Admin {
         }
     }
 
-    async fn change(&self, path: &str, body: &Value) -> Response<Full<Bytes>> {
+    async fn change(&self, client: IpAddr, path: &str, body: &Value) -> Response<Full<Bytes>> {
         match path.strip_suffix("/owner").and_then(Place::of) {
-            Some(place) => records::transfer(&self.current.load().affinity.clone(), &place, body).await,
+            Some(place) => records::transfer(&self.current.load(), client, &place, body).await,
             None => no_such_place(),
         }
     }
@@ -132,6 +134,7 @@ impl Admin {
                 "store_degraded": stats.degraded,
                 "store_recovering": stats.recovering,
                 "store_outage": pipeline.affinity.outage(),
+                "audit_degraded": pipeline.observer.audit.stats().failing,
                 "agents": states,
             }),
         )
@@ -154,6 +157,11 @@ impl Admin {
         metrics.store_write_errors.set(signed(stats.write_errors));
         metrics.store_unwritten.set(signed(stats.unwritten));
         metrics.store_dropped.set(signed(stats.dropped));
+        let audit = pipeline.observer.audit.stats();
+        metrics.audit_sequence.set(signed(audit.sequence));
+        metrics.audit_queued.set(signed(audit.waiting));
+        metrics.audit_lost.set(signed(audit.lost));
+        metrics.audit_degraded.set(i64::from(audit.failing));
         metrics.store_degraded.set(i64::from(stats.degraded));
         metrics.store_recovering.set(i64::from(stats.recovering));
         endpoints::measure(&self.current.load().agents);
@@ -181,6 +189,14 @@ fn agent_state(agent: &Agent) -> Value {
         CardState::NotFetched { last_error } => json!({ "ready": false, "last_error": last_error.as_deref() }),
         CardState::OutOfService { reason } => json!({ "ready": false, "out_of_service": &**reason }),
     }
+}
+
+/// What cannot be recorded is not changed.
+fn unrecorded() -> Response<Full<Bytes>> {
+    json_answer(
+        StatusCode::SERVICE_UNAVAILABLE,
+        &json!({ "error": "the audit trail cannot be written, and `audit.on_full` is `block`" }),
+    )
 }
 
 fn no_such_place() -> Response<Full<Bytes>> {

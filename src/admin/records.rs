@@ -1,5 +1,6 @@
 //! Records of tasks and contexts: where they live, whose they are, and the operator's word that they are somebody else's.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,9 +8,12 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use super::json_answer;
+use super::{json_answer, unrecorded};
 use crate::a2a::{ContextId, TaskId, TaskState};
 use crate::affinity::{Affinity, Inquiry, Knowledge, Owner};
+use crate::audit::Event;
+use crate::config::AuditEvent;
+use crate::pipeline::Pipeline;
 
 /// What a path names.
 pub(super) struct Place {
@@ -42,6 +46,13 @@ impl Place {
         match &self.id {
             Id::Task(id) => ("task", id.as_str()),
             Id::Context(id) => ("context", id.as_str()),
+        }
+    }
+
+    fn transferred(&self) -> AuditEvent {
+        match &self.id {
+            Id::Task(_) => AuditEvent::TaskTransferred,
+            Id::Context(_) => AuditEvent::ContextTransferred,
         }
     }
 
@@ -89,7 +100,13 @@ pub(super) async fn show(affinity: &Arc<Affinity>, place: &Place) -> Response<Fu
 }
 
 /// `{"owner": "…"}`, as it stands in records: the id of a principal, or `tenant=acme` where a claim owns.
-pub(super) async fn transfer(affinity: &Arc<Affinity>, place: &Place, body: &Value) -> Response<Full<Bytes>> {
+pub(super) async fn transfer(
+    pipeline: &Pipeline,
+    client: IpAddr,
+    place: &Place,
+    body: &Value,
+) -> Response<Full<Bytes>> {
+    let (affinity, audit) = (&pipeline.affinity, &pipeline.observer.audit);
     let owner = body
         .get("owner")
         .and_then(Value::as_str)
@@ -100,6 +117,10 @@ pub(super) async fn transfer(affinity: &Arc<Affinity>, place: &Place, body: &Val
             &json!({ "error": "the body must be {\"owner\": \"…\"}" }),
         );
     };
+    let event = place.transferred();
+    if audit.wants(event) && audit.is_blocked() {
+        return unrecorded();
+    }
     let new: Arc<str> = Arc::from(owner);
     // Other gateways first: what only this one believed would be undone by them.
     if place.find(affinity).await.is_err() {
@@ -120,6 +141,20 @@ pub(super) async fn transfer(affinity: &Arc<Affinity>, place: &Place, body: &Val
         return unknown();
     };
     let (kind, id) = place.name();
+    let (task, context) = match &place.id {
+        Id::Task(id) => (Some(id.as_str()), None),
+        Id::Context(id) => (None, Some(id.as_str())),
+    };
+    audit.record(&Event {
+        client: Some(client),
+        listener: Some("admin"),
+        agent: Some(&place.agent),
+        task,
+        context,
+        owner: Some(owner),
+        owner_before: Some(&before.principal),
+        ..Event::new(event, "ok")
+    });
     tracing::info!(
         agent = place.agent,
         kind,

@@ -14,6 +14,7 @@ use super::leaving;
 use super::rules::{Rules, bindings, is_rooted, public_url, served};
 use crate::a2a::Binding;
 use crate::a2a::card::{OriginCard, Publication};
+use crate::audit::Trail;
 use crate::authenticate::Verifiers;
 use crate::authorize::{self, Ownership};
 use crate::balance::{Endpoint, Endpoints};
@@ -37,6 +38,7 @@ pub struct Parts<'a> {
     pub config: &'a Config,
     pub drain: &'a Drain,
     pub metrics: &'a Metrics,
+    pub audit: &'a Trail,
     /// Absent when they could not be built; then only problems are looked for.
     pub verifiers: Option<&'a Verifiers>,
     /// What gateways share.
@@ -217,7 +219,7 @@ pub fn build(
             reservations: before.map_or_else(Arc::default, |before| before.agent.reservations.clone()),
             beginnings: before.map_or_else(Arc::default, |before| before.agent.beginnings.clone()),
             v0_1: config.v0_1,
-            card: Arc::new(CardStore::new(&config.name, config.card.max_age)),
+            card: Arc::new(CardStore::new(&config.name, config.card.max_age).telling(parts.audit)),
             card_options: fetch::Options {
                 headers: http::HeaderMap::new(),
                 max_bytes: config.card.max_bytes,

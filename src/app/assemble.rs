@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::agents;
 use super::site::Site;
+use crate::audit::Trail;
 use crate::authenticate::{Renewed, Requirement, Verifiers};
 use crate::clock::Clock;
 use crate::config::{Config, Problem, Store};
@@ -23,6 +24,7 @@ pub struct Ground {
     pub clock: Clock,
     pub drain: Drain,
     pub metrics: Metrics,
+    pub audit: Trail,
     /// What gateways share; for the whole life of the process.
     pub shared: Option<shared::Store>,
 }
@@ -105,6 +107,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             config,
             drain: &ground.drain,
             metrics: &ground.metrics,
+            audit: &ground.audit,
             shared: ground.shared.as_ref(),
             push: push.as_ref(),
             verifiers: verifiers.as_ref().map(Renewed::verifiers),

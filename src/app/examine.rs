@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::{Error, prepare};
+use crate::audit;
 use crate::authenticate::Verifiers;
 use crate::clock::Clock;
 use crate::config::{self, Config, Environment, Problem, Sound, Store, files};
@@ -26,6 +27,8 @@ pub fn check(path: &Path, environment: &Environment) -> Result<(), Error> {
         Store::Memory | Store::Redis(_) => None,
     };
     let mut problems: Vec<Problem> = folder.into_iter().collect();
+    let file = config.audit.as_ref().and_then(|audit| audit::fault(&audit.file));
+    problems.extend(file.map(|cause| Problem::new("audit.file", cause)));
     match prepare(config, Clock::system(), None) {
         Ok(_) => {}
         Err(Error::Config(found)) => problems.extend(found),

@@ -12,7 +12,8 @@ use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tower::{Layer as _, Service};
 
-use crate::config::{self, Limits};
+use crate::audit::Event;
+use crate::config::{self, AuditEvent, Limits};
 use crate::drain::Drain;
 use crate::http::framing::Refusal;
 use crate::http::hygiene;
@@ -161,6 +162,7 @@ impl Door {
                     .await
             }
             Err(error) => {
+                self.record_handshake(front, address, &error);
                 let failures = &self.metrics.tls_failures;
                 failures
                     .with_label_values(&[&*front.name, handshake_label(&error)])
@@ -169,6 +171,20 @@ impl Door {
                 None
             }
         }
+    }
+
+    /// A client certificate that is not believed.
+    fn record_handshake(&self, front: &Front, address: SocketAddr, error: &tls::Error) {
+        if !matches!(error, tls::Error::ClientCertificate(_)) {
+            return;
+        }
+        let pipeline = self.current.load();
+        pipeline.observer.audit.record(&Event {
+            reason: Some(handshake_label(error)),
+            client: Some(address.ip().to_canonical()),
+            listener: Some(&front.name),
+            ..Event::new(AuditEvent::AuthenticationFailed, "refused")
+        });
     }
 
     fn service(&self, front: &Front, peer: Peer, refusal: Refusal) -> impl Serve + use<> {

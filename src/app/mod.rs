@@ -20,8 +20,9 @@ use std::time::Duration;
 use crate::admin::{self, Admin};
 use crate::affinity;
 use crate::affinity::Affinity;
+use crate::audit::{self, Event, Trail};
 use crate::clock::Clock;
-use crate::config::{Config, Environment, Problem};
+use crate::config::{AuditEvent, Config, Environment, Problem};
 use crate::drain::Drain;
 use crate::listener::{self, Connections};
 use crate::observe::Metrics;
@@ -45,6 +46,8 @@ pub enum Error {
     Config(Vec<Problem>),
     #[error("cannot open the task store")]
     Store(#[source] affinity::Error),
+    #[error("cannot begin the audit trail")]
+    Audit(#[source] audit::Error),
     #[error("cannot listen")]
     Listen(#[source] listener::Error),
     #[error("metrics cannot be registered")]
@@ -76,6 +79,7 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
         config::Store::Memory | config::Store::Embedded { .. } => None,
     };
     let ground = Ground {
+        audit: Trail::new(clock.clone()),
         clock,
         drain: Drain::new(),
         metrics,
@@ -147,6 +151,17 @@ impl Prepared {
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         };
         let drain = ground.drain.clone();
+        let trail = ground.audit.clone();
+        let (opening, wanted) = (trail.clone(), config.audit.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            let opened = opening.open(wanted.as_ref())?;
+            opening.turn(opened);
+            Ok(())
+        });
+        match opened.await {
+            Ok(opened) => opened.map_err(Error::Audit)?,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
         let affinity = match (&config.state.store, ground.shared.clone()) {
             (config::Store::Redis(redis), Some(store)) => {
                 store.start(&drain);
@@ -168,6 +183,16 @@ impl Prepared {
         };
         let admin_address = admin_socket.as_ref().map(listener::Bound::local_address);
 
+        trail.start(&drain);
+        trail.record(&Event {
+            detail: Some(concat!("version ", env!("CARGO_PKG_VERSION"))),
+            ..Event::new(AuditEvent::GatewayStarted, "ok")
+        });
+        let (listeners, agents) = (config.listeners.len(), config.agents.len());
+        trail.record(&Event {
+            detail: Some(&format!("{listeners} listeners, {agents} agents")),
+            ..Event::new(AuditEvent::ConfigurationLoaded, "ok")
+        });
         common.affinity.start(&drain);
         drain.service(common.clone().follow_transfers());
         let site = common.enter(config, next, sockets, None);
@@ -231,9 +256,15 @@ impl Bound {
         let patience = self.common.config.load().drain;
         let clean = self.common.ground.drain.run(patience, GRACE).await;
         let (affinity, access) = (self.common.affinity.clone(), self.access);
+        let trail = self.common.ground.audit.clone();
+        trail.record(&Event {
+            detail: (!clean).then_some("what was still open at the drain deadline was ended"),
+            ..Event::new(AuditEvent::GatewayStopped, "ok")
+        });
         affinity.last_words().await;
         let _panicked = tokio::task::spawn_blocking(move || {
             affinity.close();
+            trail.close();
             if let Some(access) = access {
                 access.flush();
             }

@@ -12,7 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::assemble::{self, Next};
 use super::examine;
 use super::site::{self, Common, Site};
-use crate::config::{Config, Environment, Problem};
+use crate::audit::{self, Event};
+use crate::config::{AuditEvent, Config, Environment, Problem};
 use crate::tls::FileWatch;
 
 /// A file that names other files each time it is read is taken as it is after so many readings.
@@ -131,6 +132,13 @@ impl Reloading {
                     reloads.with_label_values(&["ok"]).inc();
                 }
                 self.common.note_applied();
+                // What is different, `say` has recorded.
+                if !changed && cause == Cause::Asked {
+                    self.common.ground.audit.record(&Event {
+                        detail: Some("nothing is different"),
+                        ..Event::new(AuditEvent::ConfigurationReloaded, "ok")
+                    });
+                }
                 if changed || cause != Cause::Start {
                     self.tell(Step::Applied(&self.site.config));
                 }
@@ -140,6 +148,11 @@ impl Reloading {
                 for problem in &problems {
                     tracing::error!(%problem, "the configuration is refused");
                 }
+                let keys: Vec<&str> = problems.iter().map(|problem| &*problem.key).collect();
+                self.common.ground.audit.record(&Event {
+                    detail: Some(&keys.join(", ")),
+                    ..Event::new(AuditEvent::ConfigurationRefused, "refused")
+                });
                 let problems = problems.len();
                 tracing::error!(problems, "reload refused; what was loaded before stays in use");
                 reloads.with_label_values(&["refused"]).inc();
@@ -167,7 +180,12 @@ impl Reloading {
                 return Err(self.refuse(&config, problems));
             }
         };
+        // Also where nothing is different: the file may have been renamed.
+        let (trail, wanted) = (self.common.ground.audit.clone(), config.audit.clone());
+        let opened = blocking(move || trail.open(wanted.as_ref())).await;
+        let opened = opened.map_err(|error| self.refuse(&config, vec![unopened(&error)]))?;
         if next.same {
+            self.turn(opened).await;
             return Ok(false);
         }
         let (mut sockets, mut unbound) = (Vec::new(), Vec::new());
@@ -180,10 +198,17 @@ impl Reloading {
         if !unbound.is_empty() {
             return Err(self.refuse(&config, unbound));
         }
+        self.turn(opened).await;
         self.say(&config, &next);
         let site = self.common.enter(config, next, sockets, Some(&self.site));
         self.site = Arc::new(site);
         Ok(true)
+    }
+
+    /// What is recorded from now on stands where the configuration says.
+    async fn turn(&self, opened: audit::Opened) {
+        let trail = self.common.ground.audit.clone();
+        blocking(move || trail.turn(opened)).await;
     }
 
     /// Reads the configuration, with every file that it names being watched from before.
@@ -243,11 +268,26 @@ impl Reloading {
                 changed.push(*name);
             }
         }
+        let (added, changed, removed) = (added.join(","), changed.join(","), removed.join(","));
+        let schemes = next.verifiers.changed().join(",");
+        let audit = &self.common.ground.audit;
+        let detail =
+            format!("agents added: {added}; changed: {changed}; removed: {removed}; schemes changed: {schemes}");
+        audit.record(&Event {
+            detail: Some(&detail),
+            ..Event::new(AuditEvent::ConfigurationReloaded, "ok")
+        });
+        if !schemes.is_empty() {
+            audit.record(&Event {
+                detail: Some(&schemes),
+                ..Event::new(AuditEvent::KeysChanged, "ok")
+            });
+        }
         tracing::info!(
-            agents_added = added.join(","),
-            agents_changed = changed.join(","),
-            agents_removed = removed.join(","),
-            schemes_changed = next.verifiers.changed().join(","),
+            agents_added = added,
+            agents_changed = changed,
+            agents_removed = removed,
+            schemes_changed = schemes,
             "configuration applied"
         );
     }
@@ -268,6 +308,12 @@ impl Common {
         let now = self.ground.clock.unix_seconds() as f64;
         self.ground.metrics.config_applied.set(now);
     }
+}
+
+/// The file of the audit trail, as a problem of the configuration.
+fn unopened(error: &audit::Error) -> Problem {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    Problem::new("audit.file", format!("{error}{}", cause.unwrap_or_default()))
 }
 
 /// `None` while the runtime stops.

@@ -305,6 +305,7 @@ fn pipeline(
         observer: Arc::new(Observer {
             metrics: ground.metrics.clone(),
             access: access.map(|log| (log.clone(), config.log.format)),
+            audit: ground.audit.clone(),
             clock: ground.clock.clone(),
         }),
         drain: ground.drain.clone(),

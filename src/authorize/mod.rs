@@ -129,6 +129,7 @@ fn get(binding: Binding, generation: Generation, task: TaskId, id: RpcId) -> Cal
         task: Some(task),
         context: None,
         references: Vec::new(),
+        webhook: false,
     }
 }
 

@@ -18,7 +18,8 @@ use arc_swap::ArcSwap;
 
 use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, publish, publish_v0_1};
 use crate::a2a::{self, Generation};
-use crate::config::{ApiKeyPlace, Scheme, SchemeKind};
+use crate::audit::{Event, Trail};
+use crate::config::{ApiKeyPlace, AuditEvent, Scheme, SchemeKind};
 
 pub use places::{Place, extended_places, places};
 pub use refresh::{FetchError, Keeper, OutOfService, Source, refresh_loop};
@@ -118,6 +119,7 @@ pub struct CardStore {
     agent: Arc<str>,
     max_age: Duration,
     state: ArcSwap<CardState>,
+    audit: Option<Trail>,
 }
 
 impl CardStore {
@@ -127,6 +129,24 @@ impl CardStore {
             agent: Arc::from(agent),
             max_age,
             state: ArcSwap::from_pointee(CardState::NotFetched { last_error: None }),
+            audit: None,
+        }
+    }
+
+    /// What changes is recorded there.
+    #[must_use]
+    pub fn telling(mut self, audit: &Trail) -> Self {
+        self.audit = Some(audit.clone());
+        self
+    }
+
+    fn record(&self, event: AuditEvent, detail: &str) {
+        if let Some(audit) = &self.audit {
+            audit.record(&Event {
+                agent: Some(&self.agent),
+                detail: Some(detail),
+                ..Event::new(event, "ok")
+            });
         }
     }
 
@@ -160,6 +180,7 @@ impl CardStore {
                 "A2A 0.1 has no words for what callers must show; its callers get the card of later versions"
             );
         }
+        let told = |what: &str| format!("{what}: {place}, etag {}", etag.to_str().unwrap_or_default());
         match self.state.load().as_ref() {
             CardState::Ready { card, last_error } => {
                 if last_error.is_some() {
@@ -167,13 +188,16 @@ impl CardStore {
                 }
                 if card.published.etag != etag {
                     tracing::info!(agent, place, ?etag, "agent card changed");
+                    self.record(AuditEvent::CardPublished, &told("changed"));
                 }
             }
             CardState::NotFetched { .. } => {
                 tracing::info!(agent, place, ?etag, "agent card published");
+                self.record(AuditEvent::CardPublished, &told("first"));
             }
             CardState::OutOfService { .. } => {
                 tracing::info!(agent, place, ?etag, "agent is back in service");
+                self.record(AuditEvent::AgentInService, &told("back"));
             }
         }
         if signed {
@@ -192,6 +216,7 @@ impl CardStore {
             CardState::OutOfService { reason: known } if known.as_ref() == reason => return,
             CardState::OutOfService { .. } | CardState::NotFetched { .. } | CardState::Ready { .. } => {
                 tracing::error!(agent, reason, "agent is out of service");
+                self.record(AuditEvent::AgentOutOfService, reason);
             }
         }
         self.state.store(Arc::new(CardState::OutOfService {

@@ -49,11 +49,28 @@ pub fn redacted(config: &Config) -> Value {
             "level": config.log.level,
             "access": config.log.access,
         },
+        "audit": config.audit.as_ref().map(audit),
         "drain": time(config.drain),
         "workers": config.workers,
     });
     tidy(&mut shown);
     shown
+}
+
+fn audit(audit: &Audit) -> Value {
+    json!({
+        "file": path(&audit.file),
+        "key": audit.key.as_ref().map(|_| BLANK),
+        "max_bytes": size(usize::try_from(audit.max_bytes).unwrap_or(usize::MAX)),
+        "keep": audit.keep,
+        "on_full": match audit.on_full {
+            OnFull::Block => "block",
+            OnFull::Drop => "drop",
+        },
+        "events": audit.events.iter().map(|event| event.as_str()).collect::<Vec<_>>(),
+        "queue": audit.queue,
+        "sync_interval": time(audit.sync_interval),
+    })
 }
 
 fn listener(listener: &Listener) -> Value {

@@ -28,6 +28,7 @@ impl Config {
             security_schemes,
             agents,
             log,
+            audit,
             drain,
             workers,
             places: _,
@@ -43,6 +44,7 @@ impl Config {
             && *security_schemes == other.security_schemes
             && *agents == other.agents
             && *log == other.log
+            && *audit == other.audit
             && *drain == other.drain
             && *workers == other.workers
     }
@@ -112,6 +114,12 @@ impl Config {
                 }
             }
         }
+        if let Some(key) = next.audit.as_mut().and_then(|audit| audit.key.as_mut()) {
+            match key.read_again() {
+                Ok(read) => *key = read,
+                Err(cause) => problems.push(Problem::new("audit.key_file", cause)),
+            }
+        }
         if problems.is_empty() {
             return Ok(next);
         }
@@ -127,6 +135,8 @@ impl Config {
         }
         let keys = self.page_tokens.keys.iter().chain(&self.push.keys);
         files.extend(keys.filter_map(Secret::file).map(Path::to_owned));
+        let key = self.audit.as_ref().and_then(|audit| audit.key.as_ref());
+        files.extend(key.and_then(Secret::file).map(Path::to_owned));
         files.extend(self.push.tls.ca.clone());
         for scheme in self.security_schemes.values() {
             files.extend(scheme.kind.file().map(Path::to_owned));

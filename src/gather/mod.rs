@@ -48,6 +48,7 @@ impl Fleet {
             permit: permit.clone(),
             ownership: self.ownership.clone(),
             naming: None,
+            witness: None,
         }
     }
 

@@ -56,6 +56,10 @@ pub const STORE_ERRORS: &str = "a2a_gateway_store_errors_total";
 pub const STORE_UNWRITTEN: &str = "a2a_gateway_store_unwritten";
 pub const STORE_DROPPED: &str = "a2a_gateway_store_dropped_total";
 pub const ACCESS_LINES_DROPPED: &str = "a2a_gateway_access_lines_dropped_total";
+pub const AUDIT_SEQUENCE: &str = "a2a_gateway_audit_sequence";
+pub const AUDIT_QUEUED: &str = "a2a_gateway_audit_queued";
+pub const AUDIT_LOST: &str = "a2a_gateway_audit_lost_total";
+pub const AUDIT_DEGRADED: &str = "a2a_gateway_audit_degraded";
 pub const BUILD_INFO: &str = "a2a_gateway_build_info";
 
 /// Every metric: its name and what it tells. The table in `deploy/README.md` repeats it, and a test compares.
@@ -195,6 +199,16 @@ pub const HELP: &[(&str, &str)] = &[
         ACCESS_LINES_DROPPED,
         "Access records lost because the log could not be written fast enough.",
     ),
+    (
+        AUDIT_SEQUENCE,
+        "Number of the last line of the audit trail that this process has written.",
+    ),
+    (AUDIT_QUEUED, "Events that wait to be written to the audit trail."),
+    (
+        AUDIT_LOST,
+        "Events that are not in the audit trail because too many waited.",
+    ),
+    (AUDIT_DEGRADED, "1 while the audit trail cannot be written."),
     (BUILD_INFO, "Always 1; the version stands in the label."),
 ];
 
@@ -246,6 +260,10 @@ pub struct Metrics {
     pub store_unwritten: IntGauge,
     pub store_dropped: IntGauge,
     pub access_lines_dropped: IntCounter,
+    pub audit_sequence: IntGauge,
+    pub audit_queued: IntGauge,
+    pub audit_lost: IntGauge,
+    pub audit_degraded: IntGauge,
 }
 
 /// The envelope protocol has no agent before it has a message.
@@ -338,6 +356,10 @@ impl Metrics {
             store_unwritten: make.gauge(STORE_UNWRITTEN)?,
             store_dropped: make.gauge(STORE_DROPPED)?,
             access_lines_dropped: make.counters(ACCESS_LINES_DROPPED, &[])?.with_label_values::<&str>(&[]),
+            audit_sequence: make.gauge(AUDIT_SEQUENCE)?,
+            audit_queued: make.gauge(AUDIT_QUEUED)?,
+            audit_lost: make.gauge(AUDIT_LOST)?,
+            audit_degraded: make.gauge(AUDIT_DEGRADED)?,
             registry,
         })
     }

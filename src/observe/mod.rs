@@ -4,12 +4,14 @@
 //! access log only.
 
 pub mod access;
+mod audited;
 pub mod metrics;
 pub mod outcome;
 pub mod record;
 #[cfg(test)]
 mod tests;
 
+pub use audited::{TraceId, Witness};
 pub use metrics::{AgentMetrics, EnvelopeMetrics, Metrics};
 pub use outcome::{Fault, Gathering, Outcome, Probed, Reason};
 pub use record::Record;

@@ -125,6 +125,8 @@ reasons! {
     UpstreamAnswerTooLarge = "upstream_answer_too_large", Upstream;
     /// The agent refused the gateway's own credential.
     UpstreamRefused = "upstream_refused", Upstream;
+    /// What the call does cannot be recorded in the audit trail, which has to be (`audit.on_full: block`).
+    AuditUnavailable = "audit_unavailable", Internal;
     Internal = "internal", Internal;
 }
 

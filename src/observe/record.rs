@@ -9,12 +9,14 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use crate::a2a::{ContextId, Dialect, Operation, TaskId};
+use crate::audit::{Room, Trail};
 use crate::clock::Clock;
 use crate::config::LogFormat;
 
 use super::access::AccessLog;
+use super::audited::TraceId;
 use super::metrics::{AgentMetrics, Metrics};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Reason};
 
 /// Ids are opaque and may be long; a log line is not the place to keep them whole.
 const MAX_LOGGED: usize = 128;
@@ -24,6 +26,7 @@ pub struct Observer {
     pub metrics: Metrics,
     /// `None`: no access log.
     pub access: Option<(AccessLog, LogFormat)>,
+    pub audit: Trail,
     pub clock: Clock,
 }
 
@@ -48,6 +51,14 @@ pub struct Record {
     pub detail: Option<&'static str>,
     /// The rule that allowed the call, or the one that could not be evaluated.
     pub rule: Option<Arc<str>>,
+    /// A send sets a webhook.
+    pub webhook: bool,
+    /// As the caller says.
+    pub trace: Option<TraceId>,
+    /// The gateway's own answer, whether it was taken or not.
+    pub refused: Option<Reason>,
+    /// The place of its lines in the audit trail, until its end.
+    pub(super) room: Option<Room>,
     pub bytes_in: u64,
     pub bytes_out: u64,
     pub events: u64,
@@ -80,12 +91,20 @@ impl Record {
             outcome: Outcome::DownstreamGone,
             detail: None,
             rule: None,
+            webhook: false,
+            trace: None,
+            refused: None,
+            room: None,
             bytes_in: 0,
             bytes_out: 0,
             events: 0,
             stream: false,
             first_event: None,
         })
+    }
+
+    pub fn trail(&self) -> &Trail {
+        &self.observer.audit
     }
 
     /// The answer is an event stream: counted as open until the record ends.
@@ -113,6 +132,7 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         let elapsed = self.started.elapsed();
+        self.audit();
         if let Some(agent) = &self.agent {
             let seconds = (!self.stream).then_some(elapsed.as_secs_f64());
             agent.finished(self.operation, self.outcome, seconds);

@@ -237,6 +237,8 @@ impl Pipeline {
             permit,
             ownership: ownership.clone(),
             naming,
+            // Of the call under way.
+            witness: held.record.witness(),
         })
     }
 

@@ -498,6 +498,7 @@ impl Talk<'_> {
             task: None,
             context: None,
             references: Vec::new(),
+            webhook: false,
         };
         let checked = authorize::call(admitted, call, &[], None).map_err(|(error, _)| Reject::from(error))?;
         let call = checked.call().clone();

@@ -39,7 +39,7 @@ use crate::gather::probe::{Asker, Found};
 use crate::gather::token::Tokens;
 use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
-use crate::observe::{Outcome, Reason, Record};
+use crate::observe::{Outcome, Reason, Record, TraceId};
 use crate::owners::Named;
 use crate::push::{self, Desk};
 use crate::ratelimit::{Slot, Stage};
@@ -121,6 +121,9 @@ impl Pipeline {
             );
             let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
             let mut held = Held { record, slot: None };
+            if self.observer.audit.is_on() {
+                held.record.trace = TraceId::of(&parts.headers);
+            }
             // Nothing may be known of a call, but whoever posts wants to read JSON-RPC.
             let mut form = match parts.method {
                 _ if hygiene::is_grpc(&parts) => Form::Grpc(grpc::generation(parts.uri.path())),
@@ -326,6 +329,7 @@ impl Pipeline {
                 return Err(in_form(named.refused(error, told).await));
             }
         };
+        held.record.admit(call.operation).map_err(|it| in_form(it.into()))?;
         let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
         let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
@@ -388,6 +392,9 @@ impl Pipeline {
             affinity: self.affinity.clone(),
             naming: translating.as_ref().and_then(|it| it.naming.clone()),
             fresh: fresh.map(Arc::new),
+            witness: reading::makes_task(&call, ownership)
+                .then(|| held.record.witness())
+                .flatten(),
             // What goes on as it came came in the agent's own dialect.
             speaks: translating.as_ref().map_or(call.dialect(), |it| it.pair.agent),
             pair: translating.as_ref().map(|it| it.pair.clone()),
@@ -578,6 +585,7 @@ fn note_call(record: &mut Record, call: &Call, bytes: &Bytes) {
     record.dialect = Some(call.dialect());
     record.task.clone_from(&call.task);
     record.context.clone_from(&call.context);
+    record.webhook = call.webhook;
     record.bytes_in = bytes.len() as u64;
 }
 

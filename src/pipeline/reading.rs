@@ -9,12 +9,12 @@ use super::Agent;
 use super::naming::Fresh;
 use crate::a2a::answer::Whole;
 use crate::a2a::translate::Pair;
-use crate::a2a::{Dialect, Revealed, json};
+use crate::a2a::{Call, Dialect, Operation, Revealed, json};
 use crate::affinity::{Affinity, Inquiry};
 use crate::authorize::{Ownership, Permit};
 use crate::balance::{Fault, Selected};
 use crate::drain::Drain;
-use crate::observe::{Outcome, Reason};
+use crate::observe::{Outcome, Reason, Witness};
 use crate::ratelimit::Slot;
 use crate::respond::answer::Standing;
 use crate::respond::learn::{Learner, Naming};
@@ -34,6 +34,8 @@ pub(super) struct Reading {
     pub affinity: Arc<Affinity>,
     pub naming: Option<Arc<Naming>>,
     pub fresh: Option<Arc<Fresh>>,
+    /// Of a call that may make a task.
+    pub witness: Option<Arc<Witness>>,
     /// What the agent speaks.
     pub speaks: Dialect,
     /// Where the caller speaks something else.
@@ -49,6 +51,12 @@ pub(super) struct Begun {
     pub body: Body,
 }
 
+/// A task without a record that its answer tells of is new. Where tasks have no owners, a task that the call names may have
+/// lost its record.
+pub(super) fn makes_task(call: &Call, ownership: &Ownership) -> bool {
+    matches!(call.operation, Operation::Send | Operation::Stream) && (call.task.is_none() || ownership.is_enforced())
+}
+
 impl Reading {
     pub fn learner(&self, selected: &Selected) -> Learner {
         Learner {
@@ -58,6 +66,7 @@ impl Reading {
             permit: self.permit.clone(),
             ownership: self.ownership.clone(),
             naming: self.naming.clone(),
+            witness: self.witness.clone(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::a2a::{Operation, Revealed, TaskId};
 use crate::affinity::{Affinity, Alias, Beginning, Confirmed, Confirming, Inquiry, Learned, Meaning};
 use crate::authorize::{Ownership, Permit};
-use crate::observe::{AgentMetrics, Record};
+use crate::observe::{AgentMetrics, Record, Witness};
 
 /// What one call's answers are learned with.
 #[derive(Clone)]
@@ -18,6 +18,8 @@ pub struct Learner {
     pub ownership: Ownership,
     /// Of a call of 0.1.
     pub naming: Option<Arc<Naming>>,
+    /// Of a call that makes the tasks that are new, where that is recorded.
+    pub witness: Option<Arc<Witness>>,
 }
 
 /// Under which name a caller of 0.1 has a task, or begins one.
@@ -98,6 +100,7 @@ impl Learner {
             if lists && !self.is_known(one) {
                 continue;
             }
+            let is_new = self.witness.is_some() && one.task.is_some() && !self.is_known(one);
             let learned = self.affinity.learn(
                 &self.metrics.name,
                 &self.endpoint,
@@ -119,6 +122,10 @@ impl Learner {
                     );
                     self.judge(one)?;
                 }
+            }
+            if let (Learned::New, true, Some(witness), Some(task)) = (learned, is_new, &self.witness, &one.task) {
+                let owner = self.permit.owner();
+                witness.created(&self.metrics.name, &self.endpoint, owner, task, one.context.as_ref());
             }
             self.name(one)?;
         }

@@ -7,7 +7,7 @@ use super::reject::Reject;
 use crate::a2a::grpc::{CallError, FrameError};
 use crate::a2a::{envelope, jsonrpc, translate};
 use crate::observe::Reason;
-use crate::{authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
+use crate::{audit, authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
 
 impl From<hygiene::Error> for Reject {
     fn from(error: hygiene::Error) -> Self {
@@ -126,6 +126,12 @@ impl From<translate::Error> for Reject {
             translate::Error::Push => Self::new(Reason::PushNotSupported),
             translate::Error::Webhook(cause) => Self::new(Reason::InvalidParams).because(cause),
         }
+    }
+}
+
+impl From<audit::Blocked> for Reject {
+    fn from(_: audit::Blocked) -> Self {
+        Self::new(Reason::AuditUnavailable)
     }
 }
 

@@ -236,6 +236,7 @@ impl Reject {
             ),
         };
         held.record.status = status.as_u16();
+        held.record.refused = Some(self.reason);
         let request_id = held.record.id.header();
         let outcome = Outcome::Rejected(self.reason);
         let head = held.record.method == http::Method::HEAD;
@@ -301,7 +302,8 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::EndpointUnavailable
         | Reason::UpstreamBusy
         | Reason::PushBusy
-        | Reason::PushEarly => StatusCode::SERVICE_UNAVAILABLE,
+        | Reason::PushEarly
+        | Reason::AuditUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Reason::PushFailed
         | Reason::UpstreamConnect
         | Reason::UpstreamClosed
@@ -362,7 +364,8 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::PushEarly
         | Reason::PushBusy
         | Reason::PushFailed
-        | Reason::SenderForeign => -31000 - i64::from(status(reason).as_u16()),
+        | Reason::SenderForeign
+        | Reason::AuditUnavailable => -31000 - i64::from(status(reason).as_u16()),
     }
 }
 
@@ -426,6 +429,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::UpstreamBadAnswer => "The agent sent an invalid answer",
         Reason::UpstreamAnswerTooLarge => "The agent's answer is too large",
         Reason::UpstreamRefused => "The agent refused the gateway",
+        Reason::AuditUnavailable => "The call cannot be recorded at the moment",
         Reason::Internal => "Internal error",
     }
 }
@@ -440,6 +444,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
+        | Reason::AuditUnavailable
         | Reason::UpstreamConnect => Some(5),
         Reason::BadHead
         | Reason::TargetTooLong

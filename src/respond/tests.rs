@@ -32,6 +32,8 @@ fn statuses_agree_with_whose_fault_it_is() {
         let agrees = match reason.fault() {
             Fault::Downstream => status == StatusCode::OK || status.is_client_error(),
             Fault::Upstream => matches!(status.as_u16(), 502..=504),
+            // What time mends is no defect.
+            Fault::Internal if retry_after(reason).is_some() => status == StatusCode::SERVICE_UNAVAILABLE,
             Fault::Internal => status == StatusCode::INTERNAL_SERVER_ERROR,
         };
         assert!(agrees, "{reason:?}: {status}");
@@ -170,6 +172,7 @@ fn call() -> Call {
         task: None,
         context: None,
         references: Vec::new(),
+        webhook: false,
     }
 }
 

@@ -37,6 +37,7 @@ fn environment() -> Environment {
         "MAIL_PASSWORD",
         "PAGE_TOKEN_KEY",
         "PUSH_KEY",
+        "AUDIT_KEY",
         "REDIS_PASSWORD",
     ]
     .into_iter()
@@ -45,7 +46,7 @@ fn environment() -> Environment {
 }
 
 fn write_secrets(folder: &Path, example: &str) {
-    for key in ["value_file: ", "token_file: ", "password_file: "] {
+    for key in ["value_file: ", "token_file: ", "password_file: ", "key_file: "] {
         for (place, _) in example.match_indices(key) {
             let name = example[place + key.len()..].split([' ', '\n', '}']).next().unwrap();
             let path = folder.join(name);
@@ -92,6 +93,8 @@ fn the_full_example_has_every_key_with_its_default() {
         .iter()
         .map(|text| serde_saphyr::from_str(text).unwrap())
         .collect();
+    // A key is given in one of two ways.
+    let audit: Value = serde_saphyr::from_str(&fs::read_to_string(format!("{FOLDER}/audit.yaml")).unwrap()).unwrap();
     for (key, default) in keys_of_schema() {
         // The general rules show one key; the rest stands under the agent.
         let path = match key.strip_prefix("rate_limits[].") {
@@ -101,6 +104,7 @@ fn the_full_example_has_every_key_with_its_default() {
         let mut found = Vec::new();
         let trees = match key.starts_with("state.redis") {
             true => shared.as_slice(),
+            false if key == "audit.key" => std::slice::from_ref(&audit),
             false => std::slice::from_ref(&tree),
         };
         for tree in trees {

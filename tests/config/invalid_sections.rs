@@ -29,6 +29,41 @@ fn urls() {
 }
 
 #[test]
+fn the_audit_trail() {
+    let audit = |text: &str, expected: &str| section("audit", text, expected);
+    audit("{}", "audit.file (line 5): is required");
+    audit("{ file: \"\" }", "audit.file (line 5): is empty; name a file");
+    audit(
+        "{ file: a, key: short }",
+        "audit.key (line 5): has fewer than 32 characters; make one with `openssl rand -base64 32`",
+    );
+    audit(
+        "{ file: a, key: short, key_file: b }",
+        "audit (line 5): has both `key` and `key_file`; keep one of them",
+    );
+    audit(
+        "{ file: a, max_bytes: 1KiB }",
+        "audit.max_bytes (line 5): must be from 16KiB to 1024GiB, found 1KiB",
+    );
+    audit(
+        "{ file: a, keep: 0 }",
+        "audit.keep (line 5): must be from 1 to 1000, found 0",
+    );
+    audit(
+        "{ file: a, queue: 1 }",
+        "audit.queue (line 5): must be from 16 to 1000000, found 1",
+    );
+    audit(
+        "{ file: a, sync_interval: 1ms }",
+        "audit.sync_interval (line 5): must be from 10ms to 1h, found 1ms",
+    );
+    audit(
+        "{ file: a, on_full: wait }",
+        "audit.on_full (line 5): expected `block` or `drop`, found `wait`",
+    );
+}
+
+#[test]
 fn listeners() {
     section("listeners", "[]", "listeners (line 2): needs at least one listener");
     section(

@@ -20,8 +20,8 @@ const RULES: &[Only] = &[
         what: "reads or writes files",
         path: |named| named.begins("std::fs") || named.begins("tokio::fs") || named.begins("rustix::fs"),
         pieces: &[],
-        places: &["src/affinity/journal/", "src/config/"],
-        instead: "take the content from config::files; only the task journal has files of its own",
+        places: &["src/affinity/journal/", "src/audit/file.rs", "src/config/"],
+        instead: "take the content from config::files; only the task journal and the audit trail have files of their own",
     },
     Only {
         what: "looks at the file system",
@@ -35,8 +35,8 @@ const RULES: &[Only] = &[
             ".read_dir(",
             ".canonicalize(",
         ],
-        places: &["src/tls/watch.rs", "src/config/files.rs"],
-        instead: "take the content from config::files; only the watch for changes looks at files without reading them",
+        places: &["src/audit/file.rs", "src/tls/watch.rs", "src/config/files.rs"],
+        instead: "take the content from config::files; only the watch for changes and the audit trail look at files without reading them",
     },
     Only {
         what: "reads the environment",

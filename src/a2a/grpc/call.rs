@@ -88,6 +88,7 @@ pub fn read_call(method: &Method, message: &[u8]) -> Result<Call, CallError> {
         task: task.map(TaskId::new),
         context: optional(found.context)?.map(ContextId::new),
         references: references.collect::<Result<_, _>>()?,
+        webhook: found.webhook,
     })
 }
 
@@ -121,6 +122,8 @@ struct Found<'a> {
     /// Of an inline push configuration. Agents of every SDK put the task of the message in its place, but one that did not
     /// would report somebody else's task to the caller's URL.
     push_task: &'a str,
+    /// There is one.
+    webhook: bool,
 }
 
 impl<'a> Found<'a> {
@@ -128,8 +131,12 @@ impl<'a> Found<'a> {
         walk(message, |number, field| {
             match shape {
                 Shape::Send { message, .. } if number == message => self.message(field.message()?)?,
-                Shape::Send { configuration, .. } if Some(number) == configuration => {
-                    self.configuration(field.message()?)?;
+                Shape::Send {
+                    configuration,
+                    names_task,
+                    ..
+                } if number == configuration => {
+                    self.configuration(field.message()?, names_task)?;
                 }
                 Shape::Id(task) | Shape::Name(task) if number == task => self.task = field.text()?,
                 Shape::Names { parent, .. } if number == parent => self.task = field.text()?,
@@ -165,10 +172,14 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// `SendMessageConfiguration` of 1.0.
-    fn configuration(&mut self, message: &'a [u8]) -> Result<(), CallError> {
+    /// `SendMessageConfiguration`.
+    fn configuration(&mut self, message: &'a [u8], names_task: bool) -> Result<(), CallError> {
         walk(message, |number, field| {
             if number != 2 {
+                return Ok(());
+            }
+            self.webhook = true;
+            if !names_task {
                 return Ok(());
             }
             walk(field.message()?, |number, field| {

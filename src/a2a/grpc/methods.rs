@@ -17,11 +17,12 @@ pub struct Method {
 /// Where the ids stand in a request: numbers of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// The message, and the configuration where its push configuration can name a task: not in 0.3, which has a secret at
-    /// that number.
+    /// The message and the configuration, whose push configuration can name a task: not in 0.3, which has a secret at that
+    /// number.
     Send {
         message: u32,
-        configuration: Option<u32>,
+        configuration: u32,
+        names_task: bool,
     },
     /// The task, which must be there.
     Id(u32),
@@ -42,11 +43,13 @@ use Shape::{Context, Id, Name, Names, Nothing};
 
 const SEND_0_3: Shape = Shape::Send {
     message: 1,
-    configuration: None,
+    configuration: 2,
+    names_task: false,
 };
 const SEND_1_0: Shape = Shape::Send {
     message: 2,
-    configuration: Some(3),
+    configuration: 3,
+    names_task: true,
 };
 const CREATE_0_3: Shape = Names { parent: 1, config: 3 };
 

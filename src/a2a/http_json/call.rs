@@ -37,6 +37,7 @@ fn read(target: &Target, query: Option<&str>, body: &[u8], limits: Limits) -> Re
         task: target.task.as_deref().map(TaskId::new),
         context: None,
         references: Vec::new(),
+        webhook: false,
     };
     match target.operation {
         Operation::Send | Operation::Stream => {

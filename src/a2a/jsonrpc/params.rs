@@ -10,7 +10,7 @@ use super::MAX_ID_BYTES;
 use super::methods::{Method, Place};
 use super::request::{MAX_REFERENCES, Problem, RequestErrorKind, is_look_alike, problem};
 use crate::a2a::json::{self, Kind, Name, Strict, Text, Value};
-use crate::a2a::{Binding, Call, ContextId, Generation, RpcId, TaskId};
+use crate::a2a::{Binding, Call, ContextId, Generation, Operation, RpcId, TaskId};
 
 /// Members of `params`, of `params.message` and of an inline push configuration. Both spellings of a member share one field.
 #[derive(Default)]
@@ -31,6 +31,10 @@ pub(in crate::a2a) struct Params<'a> {
     /// Of the push configuration in `params.configuration`. Agents of every SDK put the task of the message in its place, but
     /// one that did not would report somebody else's task to the caller's URL.
     push_task: Field<'a>,
+    /// There is one.
+    push: bool,
+    /// The same in 0.1.
+    push_of_0_1: bool,
     pub(in crate::a2a) look_alike: Option<usize>,
 }
 
@@ -43,6 +47,10 @@ impl<'a> Params<'a> {
             b"contextId" | b"context_id" => self.context.set(cursor.value()?, at),
             b"sessionId" => self.session.set(cursor.value()?, at),
             b"message" => return self.message(cursor),
+            b"pushNotification" => {
+                self.push_of_0_1 |= cursor.kind() == Kind::Object;
+                cursor.skip()?;
+            }
             b"configuration" => {
                 if cursor.kind() == Kind::Object {
                     return cursor.object(|cursor, name| self.configuration_member(cursor, name));
@@ -91,6 +99,7 @@ impl<'a> Params<'a> {
         let (at, name) = (cursor.at(), name.decode());
         if CONFIGURATION.iter().any(|known| known.as_bytes() == &*name) {
             if cursor.kind() == Kind::Object {
+                self.push = true;
                 return cursor.object(|cursor, name| self.push_member(cursor, name));
             }
             return self.skip_null(cursor, at);
@@ -152,6 +161,11 @@ impl<'a> Params<'a> {
             let named = self.push_task.text()?.filter(|(task, _)| !task.is_empty());
             references.extend(named.map(|(task, _)| TaskId::new(&task)));
         }
+        let sends = matches!(method.operation, Operation::Send | Operation::Stream);
+        let webhook = match method.generation {
+            Generation::V0_1 => sends && self.push_of_0_1,
+            Generation::V0_3 | Generation::V1_0 => in_message && self.push,
+        };
         Ok(Call {
             binding: Binding::JsonRpc,
             generation: method.generation,
@@ -160,6 +174,7 @@ impl<'a> Params<'a> {
             task: task.as_deref().map(TaskId::new),
             context: context.as_deref().map(ContextId::new),
             references,
+            webhook,
         })
     }
 }

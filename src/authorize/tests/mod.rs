@@ -21,6 +21,7 @@ fn made(generation: Generation, operation: Operation) -> Call {
         task: None,
         context: None,
         references: Vec::new(),
+        webhook: false,
     }
 }
 

@@ -6,6 +6,7 @@
 //! (`Sound`), so that the files can be looked into although something else is wrong.
 
 mod agents;
+mod audit;
 mod envelope;
 mod invalid;
 mod limits;
@@ -109,6 +110,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     }
     security::certificates_are_asked_for(check, raw);
     let log = log(check, &raw.log);
+    let audit = audit::audit(check, raw.audit.as_ref());
     let drain = check.time("drain", raw.drain, Duration::ZERO, HOUR);
     Some(Config {
         public_url: public_url?,
@@ -122,6 +124,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         security_schemes: security_schemes?,
         agents: agents?,
         log,
+        audit: audit?,
         drain,
         workers: raw.workers.and_then(|count| usize::try_from(count).ok()),
         places: Places::default(),

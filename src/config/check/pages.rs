@@ -9,7 +9,8 @@ use super::upstream::secret;
 use super::{Check, DAY, SECOND};
 
 /// What 32 random bytes have at least in any usual coding.
-const LEAST_KEY: usize = 32;
+pub const LEAST_KEY: usize = 32;
+pub const TOO_SHORT: &str = "has fewer than 32 characters; make one with `openssl rand -base64 32`";
 const MOST_LIFETIME: Duration = Duration::from_secs(30 * DAY.as_secs());
 
 pub fn page_tokens(check: &mut Check<'_>, raw: &RawPageTokens) -> Option<PageTokens> {
@@ -31,8 +32,7 @@ pub fn keys(check: &mut Check<'_>, key: &str, raw: &List<RawPageTokenKey>) -> Op
         };
         if read.expose().chars().count() < LEAST_KEY {
             let name = if raw.value.is_some() { "value" } else { "value_file" };
-            let cause = format!("has fewer than {LEAST_KEY} characters; make one with `openssl rand -base64 32`");
-            check.problem(&join(&key, name), cause);
+            check.problem(&join(&key, name), TOO_SHORT);
             complete = false;
         }
         keys.push(read);

@@ -4,6 +4,7 @@
 //! narrow part that they need.
 
 mod agent;
+mod audit;
 mod policy;
 mod security;
 
@@ -18,6 +19,7 @@ use super::{Envelope, Places, Secret};
 use crate::a2a::security::SchemeName;
 
 pub use self::agent::*;
+pub use self::audit::*;
 pub use self::policy::*;
 pub use self::security::*;
 
@@ -36,6 +38,8 @@ pub struct Config {
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub agents: Vec<Agent>,
     pub log: Log,
+    /// `None`: off.
+    pub audit: Option<Audit>,
     /// How long streams and calls may go on after SIGTERM, and tasks of an endpoint that was removed.
     pub drain: Duration,
     /// Worker threads; `None` is one per core.

@@ -5,6 +5,7 @@
 //! to go on with the rest; `required` therefore stands in the schema only. Defaults are in the `Default` impls.
 
 mod agents;
+mod audit;
 mod collections;
 mod envelope;
 mod policy;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::units::{SecretText, Size, Time};
 
 pub use agents::*;
+pub use audit::*;
 pub use collections::{List, Names};
 pub use envelope::*;
 pub use policy::*;
@@ -63,6 +65,8 @@ pub struct Raw {
     pub rate_limits: List<RawRateLimit>,
     /// What is logged and how.
     pub log: RawLog,
+    /// A file with one line for each event that matters to security, chained by hashes. Off without this section.
+    pub audit: Option<RawAudit>,
     /// How long calls and streams may go on after SIGTERM, and how long the tasks of an endpoint that a reload removes are
     /// followed. 25 s stays below the usual 30 s after which orchestrators kill.
     pub drain: Time,
@@ -87,6 +91,7 @@ impl Default for Raw {
             agents: List::default(),
             rate_limits: List::default(),
             log: RawLog::default(),
+            audit: None,
             drain: Time::seconds(25),
             workers: None,
         }

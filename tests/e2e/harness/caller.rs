@@ -69,6 +69,7 @@ impl Caller {
             task: None,
             context: None,
             references: Vec::new(),
+            webhook: false,
         };
         self.pair().request(&call, original, Some(&AsTheyAre)).unwrap()
     }

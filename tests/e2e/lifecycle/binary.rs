@@ -47,7 +47,18 @@ async fn help_shows_examples_and_exit_codes() {
 #[tokio::test]
 async fn every_command_has_help() {
     for command in [
-        "run", "check", "explain", "schema", "demo", "health", "key", "key new", "key hash", "key list",
+        "run",
+        "check",
+        "explain",
+        "schema",
+        "demo",
+        "health",
+        "key",
+        "key new",
+        "key hash",
+        "key list",
+        "audit",
+        "audit verify",
     ] {
         let arguments: Vec<_> = command.split(' ').chain(["--help"]).collect();
         let ended = run(&arguments).await;

@@ -128,6 +128,9 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
     if !text.contains("store: memory") && !text.contains("store: redis") {
         program.env("A2A_GATEWAY__STATE__PATH", file.with_file_name("state"));
     }
+    if text.contains("\naudit:") {
+        program.env("A2A_GATEWAY__AUDIT__FILE", file.with_file_name("audit.log"));
+    }
     for name in [
         "MAPS_KEY",
         "MAPS_TOKEN",
@@ -135,6 +138,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
         "MAIL_PASSWORD",
         "PAGE_TOKEN_KEY",
         "PUSH_KEY",
+        "AUDIT_KEY",
         "REDIS_PASSWORD",
     ] {
         program.env(name, SECRET);

@@ -305,7 +305,7 @@ async fn a_change_between_the_first_reading_and_the_start_is_not_missed() {
 // Passwords.
 
 /// As cheap as the algorithm allows.
-fn users(users: &[(&str, &str)]) -> String {
+pub fn users(users: &[(&str, &str)]) -> String {
     let params = Params::new(8, 1, 1, None).unwrap();
     let mut text = "users:\n".to_owned();
     for (name, password) in users {

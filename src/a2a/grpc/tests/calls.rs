@@ -125,6 +125,22 @@ fn a_task_that_a_push_configuration_names_is_a_reference() {
 }
 
 #[test]
+fn a_send_says_whether_it_sets_a_webhook() {
+    let sets = |generation, operation, message: &[u8]| {
+        let method = method(path(generation, operation).unwrap()).unwrap();
+        read_call(method, message).unwrap().webhook
+    };
+    let push = message(2, [text(1, "id"), text(2, "url")]);
+    for operation in [Operation::Send, Operation::Stream] {
+        assert!(sets(V1_0, operation, &message(3, [push.clone()])));
+        assert!(sets(V0_3, operation, &message(2, [push.clone()])));
+        assert!(!sets(V1_0, operation, &message(3, [text(1, "text/plain")])));
+        assert!(!sets(V0_3, operation, &message(2, [text(1, "text/plain")])));
+        assert!(!sets(V1_0, operation, &[]));
+    }
+}
+
+#[test]
 fn references_are_read_and_bounded() {
     let sent = |field, count| text(field, text(8, "r").repeat(count));
     check(V0_3, Operation::Send, &sent(1, 2), names("", "", &["r", "r"]));

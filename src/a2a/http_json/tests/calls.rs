@@ -324,3 +324,13 @@ fn ids_have_a_bound() {
         Kind::IdTooLong,
     );
 }
+
+#[test]
+fn a_send_says_whether_it_sets_a_webhook() {
+    let message = r#""message":{"messageId":"m"}"#;
+    let hook = r#""configuration":{"taskPushNotificationConfig":{"url":"https://hooks.example/"}}"#;
+    for line in ["POST /message:send", "POST /message:stream"] {
+        assert!(call(line, &format!("{{{message},{hook}}}")).unwrap().webhook, "{line}");
+        assert!(!call(line, &format!("{{{message}}}")).unwrap().webhook, "{line}");
+    }
+}

@@ -100,6 +100,11 @@ fn methods_of_0_1_are_read_where_it_is_served() {
     ] {
         assert_eq!(params(none).map(|call| call.context), Ok(None), "{none}");
     }
+    for (hook, expected) in [(r#"{"url":"u"}"#, true), ("null", false)] {
+        let sent = format!(r#"{{"id":"t","pushNotification":{hook}}}"#);
+        let got = read("tasks/send", &sent, strict).map(|call| call.webhook);
+        assert_eq!(got, Ok(expected), "{sent}");
+    }
     // Those that 0.3 has too are its until the task tells.
     let shared = read("tasks/get", r#"{"id":"t"}"#, strict).map(|call| call.generation);
     assert_eq!(shared, Ok(V0_3));
@@ -562,4 +567,37 @@ fn codes_are_those_of_json_rpc() {
     ] {
         assert_eq!(kind.code(), code, "{}", kind.as_str());
     }
+}
+
+#[test]
+fn a_send_says_whether_it_sets_a_webhook() {
+    let sets = |method: &str, params: &str| {
+        read(&call(method, params))
+            .unwrap_or_else(|error| panic!("{error:?}"))
+            .webhook
+    };
+    let message = r#""message":{"messageId":"m"}"#;
+    for (method, member) in [
+        ("SendMessage", "taskPushNotificationConfig"),
+        ("SendStreamingMessage", "task_push_notification_config"),
+        ("message/send", "pushNotificationConfig"),
+        ("message/stream", "push_notification_config"),
+    ] {
+        let configured = |value: &str| format!(r#"{{{message},"configuration":{{"{member}":{value}}}}}"#);
+        assert!(
+            sets(method, &configured(r#"{"url":"https://hooks.example/"}"#)),
+            "{method}"
+        );
+        assert!(!sets(method, &configured("null")), "{method}");
+        assert!(!sets(method, &format!("{{{message}}}")), "{method}");
+        // Where it means nothing.
+        assert!(
+            !sets(method, &format!(r#"{{{message},"pushNotification":{{"url":"u"}}}}"#)),
+            "{method}"
+        );
+    }
+    assert!(!sets(
+        "GetTask",
+        r#"{"id":"t","configuration":{"pushNotificationConfig":{"url":"u"}}}"#
+    ));
 }

@@ -48,6 +48,7 @@ fn call(generation: Generation, operation: Operation) -> Call {
         task: None,
         context: None,
         references: Vec::new(),
+        webhook: false,
     }
 }
 
