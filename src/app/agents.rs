@@ -28,7 +28,7 @@ use crate::push::{self, Relay};
 use crate::ratelimit::RateLimiter;
 use crate::shared;
 use crate::tls;
-use crate::upstream::{Probe, Renewal, Upstream};
+use crate::upstream::{InName, Probe, Renewal, Upstream};
 
 /// For one attempt at one address.
 const CARD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -122,7 +122,16 @@ pub fn build(
             };
             let endpoints = endpoints
                 .map_err(|error| vec![Problem::new(format!("{upstream_key}.endpoints"), error.to_string())])?;
-            let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, parts.drain, &metrics)
+            // Tokens that are there go on.
+            let heir =
+                before.filter(
+                    |before| match (&before.section.upstream.credential, &config.upstream.credential) {
+                        (Some(before), Some(credential)) => before.is_shown_like(credential),
+                        (None, _) | (_, None) => false,
+                    },
+                );
+            let heir = heir.map(|before| &*before.agent.upstream);
+            let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, heir, parts.drain, &metrics)
                 .map_err(|found| problems.extend(found));
             (Arc::new(endpoints), upstream.ok().map(Arc::new))
         }
@@ -339,6 +348,7 @@ impl Built {
         }
         let upstream_jobs = upstream_jobs.unwrap_or_else(|| {
             let (scope, jobs) = drain.scope();
+            agent.upstream.serve(&scope);
             for endpoint in agent.endpoints.configured() {
                 attend(&section, &agent, endpoint, &scope);
             }
@@ -521,10 +531,10 @@ impl card::Source for Source {
     async fn fetch(&self, url: &str) -> Result<Bytes, FetchError> {
         let mut options = self.options.clone();
         // The credential is for the agent's own servers; a card from elsewhere is fetched without it.
-        if self.own
-            && let Some((name, value)) = self.upstream.credential()
-        {
-            options.headers.insert(name, value);
+        let mut shown = None;
+        if self.own {
+            let dressed = self.upstream.dress_own(&mut options.headers).await;
+            shown = dressed.map_err(|error| FetchError::Failed(error.to_string()))?;
         }
         // Made anew by a reload.
         let fetcher = self.upstream.fetcher();
@@ -537,7 +547,12 @@ impl card::Source for Source {
         match fetched.status {
             StatusCode::OK => Ok(fetched.body),
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => Err(FetchError::Absent),
-            status => Err(FetchError::Failed(format!("answered {status}"))),
+            status => {
+                if status == StatusCode::UNAUTHORIZED {
+                    self.upstream.refused(&InName::Gateway, shown);
+                }
+                Err(FetchError::Failed(format!("answered {status}")))
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::HeaderName;
 
 use super::agents;
 use super::assemble::{Ground, Next};
@@ -305,6 +306,7 @@ fn pipeline(
             clock: ground.clock.clone(),
         }),
         drain: ground.drain.clone(),
+        own_headers: own_headers(config),
         head: hygiene::Bounds {
             fields: config.limits.header_fields,
             target_bytes: config.limits.target_bytes,
@@ -318,4 +320,16 @@ fn pipeline(
         body_idle: config.limits.request_body_idle,
         body_whole: config.limits.request_body,
     }
+}
+
+/// Also where it is another agent that is told so: what one gateway writes must not come from a caller anywhere.
+fn own_headers(config: &Config) -> Arc<[HeaderName]> {
+    let assertions = config
+        .agents
+        .iter()
+        .filter_map(|agent| agent.upstream.assertion.as_ref());
+    let mut names: Vec<HeaderName> = assertions.map(|assertion| assertion.header.clone()).collect();
+    names.push(hygiene::A2A_GATEWAY_ASSERTION);
+    names.dedup();
+    names.into()
 }

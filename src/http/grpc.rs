@@ -32,6 +32,11 @@ pub fn is_answer(head: &response::Parts) -> bool {
         && head.headers.get_all(&ENCODING).iter().all(is_uncoded)
 }
 
+/// The head is a whole answer: the caller is not known, or not well enough (`UNAUTHENTICATED`).
+pub fn is_unauthenticated(headers: &HeaderMap) -> bool {
+    headers.get(&STATUS).is_some_and(|status| status == "16")
+}
+
 /// Takes the fields of gRPC out of a head or of trailers; `None` if there is no one status that can be read.
 pub fn take_status(fields: &mut HeaderMap) -> Option<Status> {
     fields.remove(&ENCODING);

@@ -11,5 +11,5 @@ pub mod record;
 mod tests;
 
 pub use metrics::{AgentMetrics, EnvelopeMetrics, Metrics};
-pub use outcome::{Fault, Gathering, Outcome, Probed, Reason};
+pub use outcome::{Fault, Gathering, Obtained, Outcome, Probed, Reason};
 pub use record::Record;

@@ -5,7 +5,7 @@
 //! rewritten and translated like every other extended card. Asked once: whoever wants it may ask again.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, header};
+use http::{HeaderValue, Response, StatusCode, header};
 
 use super::send::place;
 use super::translate::{CONDITIONS, OF_ANOTHER_BODY, Translating, drop_fields};
@@ -73,7 +73,15 @@ async fn fetched(
         Some(selected) => selected,
         None => place(agent, endpoint).await?,
     };
-    let Outgoing { headers, query, .. } = *outgoing;
+    let mut outgoing = outgoing;
+    let shown = agent.upstream.dress(permit, endpoint, &mut outgoing).await;
+    let shown = shown.map_err(|error| Reject::from(&error))?;
+    let Outgoing {
+        headers,
+        query,
+        in_name,
+        ..
+    } = *outgoing;
     let mut options = agent.card_options.clone();
     options.headers = headers;
     let headers = &mut options.headers;
@@ -83,9 +91,6 @@ async fn fetched(
     headers.remove(header::CONTENT_ENCODING);
     headers.remove(hygiene::A2A_VERSION);
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    if let Some((name, value)) = agent.upstream.credential() {
-        headers.insert(name, value);
-    }
     let failed = |reason, fault| {
         agent.metrics.upstream_failed(reason);
         if let Some(fault) = fault {
@@ -103,6 +108,9 @@ async fn fetched(
             let (reason, fault) = judged(&error);
             failed(reason, fault)
         })?;
+        if got.status == StatusCode::UNAUTHORIZED {
+            agent.upstream.refused(&in_name, shown);
+        }
         let is_there = answer::is_there(got.status).map_err(|reason| {
             let fault = got.status.is_server_error().then_some(Fault::Answer);
             failed(reason, fault)

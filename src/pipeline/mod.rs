@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures_util::future::Either;
-use http::{HeaderValue, Method, Request, Response, header, request};
+use http::{HeaderName, HeaderValue, Method, Request, Response, header, request};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ use crate::respond::body::Held;
 use crate::respond::reject::Form;
 use crate::respond::{Body, Reject};
 use crate::route::{self, Place, RouteMatch, Routes};
-use crate::upstream::{self, Outgoing};
+use crate::upstream::{self, InName, Outgoing, Subject};
 use crate::{a2a, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
@@ -69,6 +69,8 @@ pub struct Pipeline {
     pub observer: Arc<Observer>,
     pub drain: Drain,
     pub head: hygiene::Bounds,
+    /// By which agents are told who calls: none comes from a caller.
+    pub own_headers: Arc<[HeaderName]>,
     pub json: json::Limits,
     pub tokens: Arc<Tokens>,
     /// `None`: the envelope protocol is off.
@@ -307,7 +309,11 @@ impl Pipeline {
         };
         let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
-        let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
+        let caller = permit.principal();
+        let mut outgoing = self.outgoing(agent, caller, downstream, client, parts, asked, &held.record, bytes);
+        if let Some(obtaining) = agent.upstream.obtain(&outgoing.in_name) {
+            obtaining.await.map_err(|error| in_form(Reject::from(&error)))?;
+        }
         let ownership = &enforced.ownership;
         // One endpoint's list would not be all of it, or would show tasks of others.
         let gathered = call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced());
@@ -474,6 +480,7 @@ impl Pipeline {
     fn outgoing(
         &self,
         agent: &Agent,
+        principal: &Principal,
         downstream: &Downstream,
         client: IpAddr,
         parts: &mut request::Parts,
@@ -483,7 +490,9 @@ impl Pipeline {
     ) -> Box<Outgoing> {
         let places = (!agent.forward_credentials).then(|| self.verifiers.places());
         let host = parts.headers.get(header::HOST).cloned();
-        let mut outgoing = upstream::outgoing(parts, places, body);
+        let subject = agent.upstream.wants_subject().then(|| self.subject(principal, parts));
+        let mut outgoing = upstream::outgoing(parts, places, &self.own_headers, body);
+        outgoing.in_name = InName::Caller(subject.flatten());
         let headers = &mut outgoing.headers;
         if let Some(version) = version {
             headers.insert(hygiene::A2A_VERSION, version);
@@ -501,6 +510,14 @@ impl Pipeline {
             headers.insert(hygiene::X_FORWARDED_HOST, host);
         }
         outgoing
+    }
+
+    /// The caller's own token, if it is by that that the caller is known.
+    fn subject(&self, principal: &Principal, parts: &request::Parts) -> Option<Arc<Subject>> {
+        let (token, expires) = authenticate::bearer(principal, &parts.headers)?;
+        let holds = expires.saturating_sub(self.observer.clock.unix_seconds());
+        let holds = std::time::Duration::from_secs(holds);
+        Some(Arc::new(Subject::new(token, &principal.id, holds)))
     }
 
     fn card(

@@ -276,7 +276,11 @@ pub fn status(reason: Reason) -> StatusCode {
         Reason::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Reason::NoRoute | Reason::PushUnknown => StatusCode::NOT_FOUND,
         Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Reason::Forbidden | Reason::PushForeign | Reason::SenderForeign => StatusCode::FORBIDDEN,
+        Reason::Forbidden
+        | Reason::PushForeign
+        | Reason::SenderForeign
+        | Reason::CallerTokenMissing
+        | Reason::CallerTokenRefused => StatusCode::FORBIDDEN,
         Reason::TaskBeginning => StatusCode::CONFLICT,
         Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Reason::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -300,6 +304,7 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
         | Reason::UpstreamBusy
+        | Reason::CredentialUnavailable
         | Reason::PushBusy
         | Reason::PushEarly => StatusCode::SERVICE_UNAVAILABLE,
         Reason::PushFailed
@@ -355,6 +360,9 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::UpstreamClosed
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused
+        | Reason::CredentialUnavailable
+        | Reason::CallerTokenMissing
+        | Reason::CallerTokenRefused
         | Reason::PushUnknown
         | Reason::PushForeign
         | Reason::PushUnreadable
@@ -424,6 +432,9 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::UpstreamBadAnswer => "The agent sent an invalid answer",
         Reason::UpstreamAnswerTooLarge => "The agent's answer is too large",
         Reason::UpstreamRefused => "The agent refused the gateway",
+        Reason::CredentialUnavailable => "The gateway has no credential for the agent at the moment",
+        Reason::CallerTokenMissing => "The agent is called in the caller's name, which takes a bearer token",
+        Reason::CallerTokenRefused => "The caller's token gives no access to this agent",
         Reason::Internal => "Internal error",
     }
 }
@@ -438,6 +449,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
+        | Reason::CredentialUnavailable
         | Reason::UpstreamConnect => Some(5),
         Reason::BadHead
         | Reason::TargetTooLong
@@ -469,6 +481,8 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::UpstreamBadAnswer
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused
+        | Reason::CallerTokenMissing
+        | Reason::CallerTokenRefused
         | Reason::PushUnknown
         | Reason::PushForeign
         | Reason::PushUnreadable

@@ -4,6 +4,7 @@
 //! narrow part that they need.
 
 mod agent;
+mod credential;
 mod security;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use super::{Envelope, Places, Secret};
 use crate::a2a::security::SchemeName;
 
 pub use self::agent::*;
+pub use self::credential::*;
 pub use self::security::*;
 
 #[derive(Clone, Debug)]
@@ -30,6 +32,7 @@ pub struct Config {
     pub push: Push,
     /// `None`: off.
     pub envelope: Option<Envelope>,
+    pub assertions: Assertions,
     pub limits: Limits,
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub agents: Vec<Agent>,
