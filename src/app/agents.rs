@@ -14,6 +14,7 @@ use super::leaving;
 use super::rules::{Rules, bindings, is_rooted, public_url, served};
 use crate::a2a::Binding;
 use crate::a2a::card::{OriginCard, Publication};
+use crate::assertion::Signer;
 use crate::authenticate::Verifiers;
 use crate::authorize::Ownership;
 use crate::balance::{Endpoint, Endpoints};
@@ -327,7 +328,7 @@ impl Built {
         self.same && self.renewal.as_ref().is_none_or(Renewal::is_empty)
     }
 
-    pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>) -> Running {
+    pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>, signer: Option<&Arc<Signer>>) -> Running {
         let Self {
             agent,
             section,
@@ -343,6 +344,7 @@ impl Built {
         if let Some(renewal) = renewal {
             agent.upstream.take(renewal);
         }
+        agent.upstream.sign_with(signer);
         if let Some(before) = follows {
             agent.endpoints.take_over(&before);
         }

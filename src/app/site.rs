@@ -16,7 +16,9 @@ use super::assemble::{Ground, Next};
 use super::listen::Door;
 use crate::a2a::json;
 use crate::affinity::Affinity;
+use crate::assertion::Signer;
 use crate::authenticate::Verifiers;
+use crate::card::Published;
 use crate::config::{self, Config, Problem};
 use crate::envelope::{Desk, Limiters, Memory};
 use crate::gather::token::Tokens;
@@ -53,6 +55,7 @@ pub struct Site {
     pub verifiers: Arc<Verifiers>,
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
+    pub signer: Option<Arc<Signer>>,
     envelope: Option<Arc<Desk>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
@@ -125,7 +128,7 @@ impl Common {
         {
             access.start(drain);
         }
-        let (tokens, push) = (next.tokens, next.push);
+        let (tokens, push, signer) = (next.tokens, next.push, next.signer);
         let envelope = next.envelope.zip(config.envelope.as_ref());
         let envelope = envelope.map(|(requirement, section)| {
             let limiters = self.limiters(&config, section, before);
@@ -134,7 +137,10 @@ impl Common {
         });
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.start(drain);
-        let agents = next.agents.into_iter().map(|agent| agent.start(drain, &verifiers));
+        let agents = next
+            .agents
+            .into_iter()
+            .map(|agent| agent.start(drain, &verifiers, signer.as_ref()));
         let agents: Vec<agents::Running> = agents.collect();
         self.connections.set_limits(&config.limits);
         let mut listeners = Vec::new();
@@ -170,8 +176,10 @@ impl Common {
             verifiers.clone(),
             tokens.clone(),
         );
+        let keys = signer.as_ref();
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
+            keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
             ..next
         });
         for (door, socket) in opened {
@@ -187,6 +195,7 @@ impl Common {
             verifiers,
             tokens,
             push,
+            signer,
             envelope,
             listeners,
             agents,
@@ -313,6 +322,7 @@ fn pipeline(
         },
         tokens,
         envelope: None,
+        keys: None,
         json: json::Limits {
             depth: config.limits.json_depth,
             digits: config.limits.number_digits,

@@ -32,9 +32,10 @@ pub fn is_answer(head: &response::Parts) -> bool {
         && head.headers.get_all(&ENCODING).iter().all(is_uncoded)
 }
 
-/// The head is a whole answer: the caller is not known, or not well enough (`UNAUTHENTICATED`).
-pub fn is_unauthenticated(headers: &HeaderMap) -> bool {
-    headers.get(&STATUS).is_some_and(|status| status == "16")
+/// Whoever answers does not take what it was shown: 401 (RFC 6750 §3.1), over gRPC `UNAUTHENTICATED` in a head that is the
+/// whole answer.
+pub fn is_unauthenticated(status: StatusCode, headers: &HeaderMap) -> bool {
+    status == StatusCode::UNAUTHORIZED || headers.get(&STATUS).is_some_and(|status| status == "16")
 }
 
 /// Takes the fields of gRPC out of a head or of trailers; `None` if there is no one status that can be read.

@@ -5,7 +5,7 @@
 //! rewritten and translated like every other extended card. Asked once: whoever wants it may ask again.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, header};
 
 use super::send::place;
 use super::translate::{CONDITIONS, OF_ANOTHER_BODY, Translating, drop_fields};
@@ -15,7 +15,7 @@ use crate::a2a::{self, Operation};
 use crate::authorize::Permit;
 use crate::balance::{Ask, Fault};
 use crate::card;
-use crate::http::{fetch, hygiene};
+use crate::http::{fetch, grpc, hygiene};
 use crate::observe::{Outcome, Reason, Record};
 use crate::respond::answered::Answered;
 use crate::respond::{Reject, answer};
@@ -108,7 +108,7 @@ async fn fetched(
             let (reason, fault) = judged(&error);
             failed(reason, fault)
         })?;
-        if got.status == StatusCode::UNAUTHORIZED {
+        if grpc::is_unauthenticated(got.status, &got.headers) {
             agent.upstream.refused(&in_name, shown);
         }
         let is_there = answer::is_there(got.status).map_err(|reason| {

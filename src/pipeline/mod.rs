@@ -47,7 +47,7 @@ use crate::respond::reject::Form;
 use crate::respond::{Body, Reject};
 use crate::route::{self, Place, RouteMatch, Routes};
 use crate::upstream::{self, InName, Outgoing, Subject};
-use crate::{a2a, card, parse};
+use crate::{a2a, assertion, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
@@ -75,6 +75,8 @@ pub struct Pipeline {
     pub tokens: Arc<Tokens>,
     /// `None`: the envelope protocol is off.
     pub envelope: Option<Arc<EnvelopeDesk>>,
+    /// By which others check what is signed here, if anything is.
+    pub keys: Option<Arc<card::Published>>,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
 }
@@ -82,6 +84,7 @@ pub struct Pipeline {
 /// What a request is for.
 enum Entry {
     Card(route::AgentIndex),
+    Keys(Arc<card::Published>),
     Call(RouteMatch, Addressed),
     /// A notification for the webhook that is sealed in its path, or the question whether there is one.
     Notification(RouteMatch, Box<str>),
@@ -124,6 +127,7 @@ impl Pipeline {
             let mut deadline = None;
             let answered = match self.enter(&downstream, &parts, &mut held) {
                 Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
+                Ok(Entry::Keys(keys)) => Ok(published(&keys, &parts, held)),
                 Ok(Entry::Call(route, addressed)) => {
                     match &addressed {
                         Addressed::JsonRpc => {}
@@ -168,6 +172,14 @@ impl Pipeline {
             return match parts.method {
                 Method::POST => Ok(Entry::Message),
                 _ => Err(not_allowed("POST")),
+            };
+        }
+        if let Some(keys) = &self.keys
+            && assertion::PLACE == parts.uri.path()
+        {
+            return match parts.method {
+                Method::GET | Method::HEAD => Ok(Entry::Keys(keys.clone())),
+                _ => Err(not_allowed("GET, HEAD")),
             };
         }
         let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
@@ -524,20 +536,16 @@ impl Pipeline {
         &self,
         agent: route::AgentIndex,
         parts: &request::Parts,
-        mut held: Held,
+        held: Held,
     ) -> Result<Response<Body>, (Reject, Held)> {
         let current = self.agents.get(agent.0).and_then(|agent| agent.card.current());
         let Some(current) = current else {
             return Err((Reject::new(Reason::AgentNotReady), held));
         };
-        let published = match self.asked_card(&current, parts) {
-            Ok(published) => published,
-            Err(reject) => return Err((reject, held)),
-        };
-        let (mut head, bytes) = card::serve(published, parts).into_parts();
-        held.record.status = head.status.as_u16();
-        head.headers.insert(hygiene::X_REQUEST_ID, held.record.id.header());
-        Ok(Response::from_parts(head, Body::whole(bytes, Outcome::Served, held)))
+        match self.asked_card(&current, parts) {
+            Ok(card) => Ok(published(card, parts, held)),
+            Err(reject) => Err((reject, held)),
+        }
     }
 
     /// The card in the version that the caller asks for, where there is one of each.
@@ -567,6 +575,13 @@ impl Pipeline {
             .get(route.agent.0)
             .ok_or_else(|| Reject::new(Reason::NoRoute))
     }
+}
+
+fn published(published: &card::Published, parts: &request::Parts, mut held: Held) -> Response<Body> {
+    let (mut head, bytes) = card::serve(published, parts).into_parts();
+    held.record.status = head.status.as_u16();
+    head.headers.insert(hygiene::X_REQUEST_ID, held.record.id.header());
+    Response::from_parts(head, Body::whole(bytes, Outcome::Served, held))
 }
 
 fn note_call(record: &mut Record, call: &Call, bytes: &Bytes) {

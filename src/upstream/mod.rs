@@ -39,7 +39,7 @@ use crate::http::{body, grpc, hygiene};
 use crate::observe::AgentMetrics;
 
 pub use answer::Body;
-use credential::Credential;
+use credential::{Credential, Told};
 pub use credential::{Error as NoCredential, InName, Shown, Subject};
 use pool::{Class, Failed, Pool, Shared};
 pub use probe::Probe;
@@ -52,6 +52,7 @@ pub struct Upstream {
     pools: Vec<Arc<Pool>>,
     connector: connect::Shared,
     credential: Option<Credential>,
+    told: Option<Told>,
     retries: Arc<RetryBudget>,
     first_byte: Duration,
     send: Option<Duration>,
@@ -209,6 +210,7 @@ impl Upstream {
             pools,
             connector,
             credential,
+            told: config.assertion.as_ref().map(|told| Told::new(told, &metrics.name)),
             retries: endpoints.retries.clone(),
             first_byte: config.first_byte_timeout,
             send: config.send_timeout,
@@ -318,7 +320,7 @@ impl Upstream {
         let in_name = shown.map(|_| outgoing.in_name.clone());
         let answer = self.within(patience, endpoint, class_of(permit), outgoing).await?;
         match (shown, in_name) {
-            (Some(shown), Some(in_name)) if credential::is_refusal(&answer.parts) => {
+            (Some(shown), Some(in_name)) if grpc::is_unauthenticated(answer.parts.status, &answer.parts.headers) => {
                 let again = again.map(|again| (again, permit, &**endpoint, patience));
                 Box::pin(self.accepted(answer, shown, in_name, again)).await
             }

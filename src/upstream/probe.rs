@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method};
 use tokio::time::Instant;
 
 use super::name::Name;
@@ -146,7 +146,7 @@ impl Probe {
                     Ok(answer) if self.health.is_none() && !answer.status.is_server_error() => return Check::Good,
                     // Another path may have it.
                     Ok(answer) if answer.status.is_client_error() => {
-                        if answer.status == StatusCode::UNAUTHORIZED {
+                        if grpc::is_unauthenticated(answer.status, &answer.headers) {
                             self.upstream.refused(&InName::Gateway, shown);
                         }
                         check = Check::Bad;

@@ -1,6 +1,6 @@
 //! Mistakes in how tokens are got for agents, and in what agents are told of callers: each with exactly its text.
 
-use super::invalid::{section, upstream};
+use super::invalid::{check, environment, file, upstream};
 
 #[test]
 fn token_servers() {
@@ -63,7 +63,7 @@ fn token_servers() {
         server(
             "default_lifetime: 10ms",
             ".default_lifetime",
-            "must be from 1s to 1d, found 10ms",
+            "must be from 1s to 24h, found 10ms",
         );
     }
     let exchange = |text: &str, place: &str, cause: &str| {
@@ -86,13 +86,15 @@ fn token_servers() {
 #[test]
 fn assertions() {
     let assertion = |text: &str, place: &str, cause: &str| {
-        section(
-            "assertions",
-            "{ keys: [ { private_key: a.pem } ] }\nagents: [ { name: a, path: /a, upstream: { endpoints: [ { url: http://a } ], assertion: { TEXT } } } ]"
-                .replace("TEXT", text)
-                .as_str(),
-            &format!("agents[0].upstream.assertion{place} (line 6): {cause}"),
+        let agents = format!(
+            "[ {{ name: a, path: /a, upstream: {{ endpoints: [ {{ url: http://a }} ], assertion: {{ {text} }} }} }} ]"
         );
+        let sections = [
+            ("agents", &*agents),
+            ("assertions", "{ keys: [ { private_key: a.pem } ] }"),
+        ];
+        let expected = format!("agents[0].upstream.assertion{place} (line 4): {cause}");
+        check(&file(&sections), &environment(), &expected);
     };
     assertion(
         "header: Authorization",

@@ -342,6 +342,11 @@ pub fn assertions(check: &mut Check<'_>, raw: &RawAssertions, public_url: Option
             None => complete = false,
         }
     }
+    check.sound.assertions = complete.then(|| Assertions {
+        issuer: issuer.clone().unwrap_or_default(),
+        keys: keys.clone(),
+        max_age,
+    });
     complete.then_some(Assertions {
         issuer: issuer?,
         keys,

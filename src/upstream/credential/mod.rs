@@ -11,26 +11,28 @@ mod grant;
 mod server;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, response};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tokio::time::Instant;
 
 use super::{Answer, Failure, Outgoing, Upstream};
+use crate::assertion::Signer;
 use crate::authorize::Permit;
 use crate::balance::Endpoint;
 use crate::config::{Problem, UpstreamCredential};
 use crate::drain::Drain;
-use crate::http::grpc;
 use crate::observe::AgentMetrics;
 
 use self::exchange::Exchange;
 pub use self::exchange::Subject;
 use self::fixed::Fixed;
 use self::grant::Grant;
+pub(super) use self::told::Told;
 
 /// Why there is nothing to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -195,6 +197,13 @@ fn authorization((value, number): (HeaderValue, u64)) -> Field {
 }
 
 impl Upstream {
+    /// Agents are told of callers by these keys from now on.
+    pub fn sign_with(&self, signer: Option<&Arc<Signer>>) {
+        if let Some(told) = &self.told {
+            told.sign_with(signer);
+        }
+    }
+
     /// Whether calls go with a token for the caller's own.
     pub fn wants_subject(&self) -> bool {
         matches!(self.credential, Some(Credential::Exchange(_)))
@@ -217,13 +226,16 @@ impl Upstream {
         }
     }
 
-    /// Adds what a call shows.
+    /// Adds what a call shows, and what is told of its caller.
     pub async fn dress(
         &self,
-        _permit: &Permit,
-        _endpoint: &Endpoint,
+        permit: &Permit,
+        endpoint: &Endpoint,
         outgoing: &mut Outgoing,
     ) -> Result<Option<Shown>, Error> {
+        if let Some(told) = &self.told {
+            told.add(permit.principal(), endpoint, &mut outgoing.headers)?;
+        }
         let Some(credential) = &self.credential else {
             return Ok(None);
         };
@@ -281,9 +293,4 @@ fn put(headers: &mut HeaderMap, field: Option<Field>) -> Option<Shown> {
     let (name, value, shown) = field?;
     headers.insert(name, value);
     shown
-}
-
-/// The agent does not take what it was shown: RFC 6750 §3.1, and its counterpart over gRPC.
-pub(super) fn is_refusal(head: &response::Parts) -> bool {
-    head.status == StatusCode::UNAUTHORIZED || grpc::is_unauthenticated(&head.headers)
 }

@@ -1,11 +1,11 @@
 //! From start to stop: what the operator sees of agents that are not there, of files that change, of signals, and of the
 //! program itself.
 
-mod binary;
+pub mod binary;
 mod drain;
 mod examples;
 mod keys;
-mod program;
+pub mod program;
 mod reload;
 mod reload_agents;
 mod reload_endpoints;

@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use crate::harness::agent::Received;
 use crate::harness::{Agent, Reply};
 
+/// What it is, and what a server answers.
+pub type Case = (&'static str, Box<dyn Fn() -> Reply + Send + Sync>);
+
 /// What a form says, decoded.
 pub fn form(request: &Received) -> Vec<(String, String)> {
     let text = String::from_utf8(request.body.clone()).unwrap();

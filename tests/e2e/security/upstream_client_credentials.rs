@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
-use super::token_server::{counting, error, field, form, token, url};
+use super::token_server::{Case, counting, error, field, form, token, url};
 use crate::harness::agent::{CARD_HTTP_JSON, Received};
+use crate::harness::authority::Authority;
 use crate::harness::{
     Agent, Answer, Gateway, OPEN, Reply, agent, config_of, eventually, of_task, post, send, with_upstream,
 };
@@ -215,7 +216,7 @@ async fn what_a_broken_server_answers_is_never_shown_to_the_agent() {
     let elsewhere = counting(600).await;
     let redirect: &'static str = Box::leak(format!("location: {}\r\n", url(&elsewhere)).into_boxed_str());
     let json = |text: &'static str| move || Reply::Json(text.to_owned());
-    let cases: Vec<(&str, Box<dyn Fn() -> Reply + Send + Sync>)> = vec![
+    let cases: Vec<Case> = vec![
         // RFC 6749 §7.1: a type that is not understood is not used.
         (
             "another type",
@@ -284,6 +285,28 @@ async fn what_a_broken_server_answers_is_never_shown_to_the_agent() {
         );
     }
     assert_eq!(elsewhere.connections(), 0, "no redirect is followed");
+}
+
+#[tokio::test]
+async fn the_server_is_believed_by_the_ca_that_is_named() {
+    let authority = Authority::new();
+    let agent = Agent::start(working()).await;
+    let server = Agent::over_tls(authority.server("localhost"), |_| Reply::Json(token("t", 600))).await;
+    let secure = format!("https://localhost:{}/token", server.address.port());
+    let yaml = |more: &str| config(&agent, &server, more).replace(&url(&server), &secure);
+    let folder = authority.folder.path();
+    let gateway = Gateway::start_in(&yaml(", ca: ca.pem"), folder).await;
+    gateway.ready().await;
+    assert_eq!(called(&gateway).await.status, 200);
+    assert_eq!(shown(&agent), "Bearer t");
+    let (asked, sent) = (server.received().len(), agent.received().len());
+    let gateway = Gateway::start_in(&yaml(""), folder).await;
+    is_unavailable(&called(&gateway).await);
+    assert_eq!(
+        (server.received().len(), agent.received().len()),
+        (asked, sent),
+        "the secret goes to nobody who cannot show who it is"
+    );
 }
 
 /// Refuses the first tokens.

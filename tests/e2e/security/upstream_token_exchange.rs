@@ -8,7 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use super::token_server::{Issuer, error, field, form, token, url};
+use super::token_server::{Case, Issuer, error, field, form, token, url};
 use crate::harness::agent::{CARD, CARD_HTTP_JSON, Received};
 use crate::harness::{
     Agent, Answer, Gateway, KEY, OPEN, Reply, agent, call, config_of, eventually, of_task, send, with_upstream,
@@ -289,7 +289,7 @@ async fn a_server_that_fails_makes_calls_unavailable() {
         told.to_string()
     };
     let refresh = typed("urn:ietf:params:oauth:token-type:refresh_token");
-    let cases: Vec<(&str, Box<dyn Fn() -> Reply + Send + Sync>)> = vec![
+    let cases: Vec<Case> = vec![
         ("an error", Box::new(|| Reply::Whole(500, "", token("a", 600)))),
         // The gateway's own fault: nothing that the caller could mend.
         ("an unknown client", Box::new(|| error(401, "invalid_client"))),
