@@ -219,7 +219,7 @@ fn trust(config: &TokenServer, key: &str) -> Result<Trust, Vec<Problem>> {
 }
 
 /// Both are form-urlencoded first (RFC 6749 §2.3.1), so that a colon in the id ends nothing.
-fn basic(client_id: &str, secret: &str) -> Result<HeaderValue, http::header::InvalidHeaderValue> {
+pub(super) fn basic(client_id: &str, secret: &str) -> Result<HeaderValue, http::header::InvalidHeaderValue> {
     let mut both = Zeroizing::new(String::new());
     encode(&mut both, client_id);
     both.push(':');
@@ -262,7 +262,7 @@ struct Told {
     issued_token_type: Option<String>,
 }
 
-fn read(body: &[u8], default_lifetime: Duration) -> Result<Granted, Error> {
+pub(super) fn read(body: &[u8], default_lifetime: Duration) -> Result<Granted, Error> {
     let told: Told = serde_json::from_slice(body).map_err(|_| Error::Answer("it is no JSON of this form"))?;
     let token = told.access_token.map(Zeroizing::new);
     let token = token.ok_or(Error::Answer("it has no `access_token`"))?;
@@ -309,7 +309,7 @@ fn seconds(value: &Value) -> Option<Duration> {
 }
 
 /// What an answer with a status of its own says; `None`: not what standards define for that.
-fn refusal(body: &[u8]) -> Option<&'static str> {
+pub(super) fn refusal(body: &[u8]) -> Option<&'static str> {
     #[derive(Deserialize)]
     struct Told {
         error: String,

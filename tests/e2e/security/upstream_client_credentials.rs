@@ -291,7 +291,7 @@ async fn what_a_broken_server_answers_is_never_shown_to_the_agent() {
 async fn the_server_is_believed_by_the_ca_that_is_named() {
     let authority = Authority::new();
     let agent = Agent::start(working()).await;
-    let server = Agent::over_tls(authority.server("localhost"), |_| Reply::Json(token("t", 600))).await;
+    let server = Agent::over_tls(authority.open_server("localhost"), |_| Reply::Json(token("t", 600))).await;
     let secure = format!("https://localhost:{}/token", server.address.port());
     let yaml = |more: &str| config(&agent, &server, more).replace(&url(&server), &secure);
     let folder = authority.folder.path();
