@@ -3,16 +3,22 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use a2a_gateway::a2a::grpc::{self, Status};
+use a2a_gateway::a2a::{Binding, Generation, Operation};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
-use tokio::sync::oneshot;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
 
 use super::token_server::{Case, counting, error, field, form, token, url};
 use crate::harness::agent::{CARD_HTTP_JSON, Received};
 use crate::harness::authority::Authority;
+use crate::harness::caller::{Caller, dialect};
+use crate::harness::client::{collect, open};
+use crate::harness::grpc::{CARD_GRPC, GrpcAgent, Reply as GrpcReply};
 use crate::harness::{
-    Agent, Answer, Gateway, OPEN, Reply, agent, config_of, eventually, of_task, post, send, with_upstream,
+    Agent, Answer, Gateway, KEY, OPEN, Reply, agent, config_of, eventually, of_task, post, send, with_upstream,
 };
 
 /// A gateway whose agent takes tokens of this server. `more` is added to the grant.
@@ -215,39 +221,39 @@ async fn a_token_goes_on_while_its_server_is_away_and_nothing_is_sent_after_its_
 async fn what_a_broken_server_answers_is_never_shown_to_the_agent() {
     let elsewhere = counting(600).await;
     let redirect: &'static str = Box::leak(format!("location: {}\r\n", url(&elsewhere)).into_boxed_str());
-    let json = |text: &'static str| move || Reply::Json(text.to_owned());
+    let told = |text: &'static str| move || Reply::Json(text.to_owned());
     let cases: Vec<Case> = vec![
         // RFC 6749 §7.1: a type that is not understood is not used.
         (
             "another type",
-            Box::new(json(r#"{"access_token":"a","token_type":"mac","expires_in":600}"#)),
+            Box::new(told(r#"{"access_token":"a","token_type":"mac","expires_in":600}"#)),
         ),
-        ("no type", Box::new(json(r#"{"access_token":"a","expires_in":600}"#))),
+        ("no type", Box::new(told(r#"{"access_token":"a","expires_in":600}"#))),
         (
             "no token",
-            Box::new(json(r#"{"token_type":"Bearer","expires_in":600}"#)),
+            Box::new(told(r#"{"token_type":"Bearer","expires_in":600}"#)),
         ),
         (
             "an empty token",
-            Box::new(json(r#"{"access_token":"","token_type":"Bearer"}"#)),
+            Box::new(told(r#"{"access_token":"","token_type":"Bearer"}"#)),
         ),
         (
             "two fields in one",
-            Box::new(json(r#"{"access_token":"a\r\nx-admin: 1","token_type":"Bearer"}"#)),
+            Box::new(told(r#"{"access_token":"a\r\nx-admin: 1","token_type":"Bearer"}"#)),
         ),
         (
             "two tokens",
-            Box::new(json(r#"{"access_token":"a","access_token":"b","token_type":"Bearer"}"#)),
+            Box::new(told(r#"{"access_token":"a","access_token":"b","token_type":"Bearer"}"#)),
         ),
         (
             "a token that has ended",
-            Box::new(json(r#"{"access_token":"a","token_type":"Bearer","expires_in":0}"#)),
+            Box::new(told(r#"{"access_token":"a","token_type":"Bearer","expires_in":0}"#)),
         ),
         (
             "a life that is none",
-            Box::new(json(r#"{"access_token":"a","token_type":"Bearer","expires_in":-5}"#)),
+            Box::new(told(r#"{"access_token":"a","token_type":"Bearer","expires_in":-5}"#)),
         ),
-        ("no JSON", Box::new(json("<html>"))),
+        ("no JSON", Box::new(told("<html>"))),
         (
             "far too much",
             Box::new(|| Reply::Json(format!("{{\"x\":\"{}\"}}", "x".repeat(100_000)))),
@@ -352,6 +358,74 @@ async fn a_read_that_the_agent_answers_401_is_repeated_with_another_token_and_a_
     })
     .await;
     assert_eq!(shown(&agent), "Bearer t4");
+}
+
+#[tokio::test]
+async fn over_grpc_calls_and_health_checks_carry_the_token_and_a_refusal_is_known_by_its_status() {
+    let server = counting(600).await;
+    let agent = GrpcAgent::start(CARD_GRPC, |request| {
+        if request.path == grpc::HEALTH {
+            // That it serves (grpc.health.v1).
+            return GrpcReply::message(b"\x08\x01");
+        }
+        if request.field("authorization") == Some("Bearer t1") {
+            return GrpcReply::failed(&Status {
+                code: 16,
+                ..Status::default()
+            });
+        }
+        let task = json!({"id": "t1", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}});
+        let message = grpc::from_json(Generation::V1_0, Operation::Get, task.to_string().as_bytes());
+        GrpcReply::message(&message.unwrap())
+    })
+    .await;
+    let upstream = format!(
+        "health: {{ interval: 1s, timeout: 1s }}, credential: {{ client_credentials: {{ token_url: \"{}\", client_id: g, \
+         client_secret: s, cooldown: 1ms }} }}",
+        url(&server)
+    );
+    let gateway = Gateway::start(&with_upstream(&agent.config(OPEN), &upstream)).await;
+    gateway.ready().await;
+    let shown = |path: &str| {
+        let received = agent.received();
+        let calls = received
+            .iter()
+            .filter(|call| (call.path == grpc::HEALTH) == (path == grpc::HEALTH));
+        let shown = calls.map(|call| call.field("authorization").unwrap_or_default().to_owned());
+        shown.collect::<Vec<_>>()
+    };
+    eventually("its health is asked", || async { !shown(grpc::HEALTH).is_empty() }).await;
+    assert_eq!(shown(grpc::HEALTH)[0], "Bearer t1");
+    let caller = Caller(dialect(Generation::V1_0, Binding::JsonRpc));
+    let got = caller.ask(&gateway, Operation::Get, &json!({"id": "t1"})).await;
+    assert_eq!(got.unwrap()[0]["id"], "t1");
+    assert_eq!(shown("calls"), ["Bearer t1", "Bearer t2"]);
+}
+
+#[tokio::test]
+async fn a_stream_carries_the_token_and_outlives_it() {
+    let (events, chunks) = mpsc::channel(4);
+    let chunks = Mutex::new(Some(chunks));
+    let agent = Agent::start(move |request| {
+        assert_eq!(request.field("authorization"), Some("Bearer t1"));
+        Reply::Stream(chunks.lock().unwrap().take().expect("one call"))
+    })
+    .await;
+    let server = counting(2).await;
+    let gateway = Gateway::start(&config(&agent, &server, "")).await;
+    let body = send("1", "x").replace("SendMessage", "SendStreamingMessage");
+    let fields = [("x-api-key", KEY), ("content-type", "application/json")];
+    events.send(Some(agent::task_event("1", "t"))).await.unwrap();
+    let response = open(gateway.address, "POST", "/agent", &fields, &body).await;
+    assert_eq!(response.status(), 200);
+    eventually("the token has been followed by two", || async {
+        server.received().len() >= 3
+    })
+    .await;
+    events.send(Some(agent::task_event("1", "t"))).await.unwrap();
+    drop(events);
+    let text = collect(response).await.text();
+    assert_eq!(text.matches("data: ").count(), 2, "{text}");
 }
 
 #[tokio::test]

@@ -354,7 +354,7 @@ async fn a_token_goes_on_while_its_server_is_away() {
     let agent = Agent::start(working()).await;
     let count = AtomicUsize::new(0);
     let server = Agent::start(move |_| match count.fetch_add(1, Ordering::SeqCst) {
-        0 => Reply::Json(token("first", 8)),
+        0 => Reply::Json(token("first", 12)),
         _ => Reply::Whole(500, "", String::new()),
     })
     .await;
