@@ -39,6 +39,8 @@ pub mod affinity;
 //
 pub mod balance;
 //
+pub mod assertion;
+//
 pub mod upstream;
 //
 pub mod card;

@@ -11,6 +11,8 @@
 mod examples;
 #[path = "config/invalid.rs"]
 mod invalid;
+#[path = "config/invalid_credentials.rs"]
+mod invalid_credentials;
 #[path = "config/invalid_sections.rs"]
 mod invalid_sections;
 #[path = "config/reference.rs"]

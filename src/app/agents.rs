@@ -14,6 +14,7 @@ use super::leaving;
 use super::rules::{Rules, bindings, is_rooted, public_url, served};
 use crate::a2a::Binding;
 use crate::a2a::card::{OriginCard, Publication};
+use crate::assertion::Signer;
 use crate::audit::Trail;
 use crate::authenticate::Verifiers;
 use crate::authorize::{self, Ownership};
@@ -29,7 +30,7 @@ use crate::push::{self, Relay};
 use crate::ratelimit::RateLimiter;
 use crate::shared;
 use crate::tls;
-use crate::upstream::{Probe, Renewal, Upstream};
+use crate::upstream::{InName, Probe, Renewal, Upstream};
 
 /// For one attempt at one address.
 const CARD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -124,7 +125,16 @@ pub fn build(
             };
             let endpoints = endpoints
                 .map_err(|error| vec![Problem::new(format!("{upstream_key}.endpoints"), error.to_string())])?;
-            let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, parts.drain, &metrics)
+            // Tokens that are there go on.
+            let heir =
+                before.filter(
+                    |before| match (&before.section.upstream.credential, &config.upstream.credential) {
+                        (Some(before), Some(credential)) => before.is_shown_like(credential),
+                        (None, _) | (_, None) => false,
+                    },
+                );
+            let heir = heir.map(|before| &*before.agent.upstream);
+            let upstream = Upstream::build(&config.upstream, &endpoints, &upstream_key, heir, parts.drain, &metrics)
                 .map_err(|found| problems.extend(found));
             (Arc::new(endpoints), upstream.ok().map(Arc::new))
         }
@@ -326,7 +336,7 @@ impl Built {
         self.same && self.renewal.as_ref().is_none_or(Renewal::is_empty)
     }
 
-    pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>) -> Running {
+    pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>, signer: Option<&Arc<Signer>>) -> Running {
         let Self {
             agent,
             section,
@@ -342,11 +352,13 @@ impl Built {
         if let Some(renewal) = renewal {
             agent.upstream.take(renewal);
         }
+        agent.upstream.sign_with(signer);
         if let Some(before) = follows {
             agent.endpoints.take_over(&before);
         }
         let upstream_jobs = upstream_jobs.unwrap_or_else(|| {
             let (scope, jobs) = drain.scope();
+            agent.upstream.serve(&scope);
             for endpoint in agent.endpoints.configured() {
                 attend(&section, &agent, endpoint, &scope);
             }
@@ -529,10 +541,10 @@ impl card::Source for Source {
     async fn fetch(&self, url: &str) -> Result<Bytes, FetchError> {
         let mut options = self.options.clone();
         // The credential is for the agent's own servers; a card from elsewhere is fetched without it.
-        if self.own
-            && let Some((name, value)) = self.upstream.credential()
-        {
-            options.headers.insert(name, value);
+        let mut shown = None;
+        if self.own {
+            let dressed = self.upstream.dress_own(&mut options.headers).await;
+            shown = dressed.map_err(|error| FetchError::Failed(error.to_string()))?;
         }
         // Made anew by a reload.
         let fetcher = self.upstream.fetcher();
@@ -545,7 +557,12 @@ impl card::Source for Source {
         match fetched.status {
             StatusCode::OK => Ok(fetched.body),
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => Err(FetchError::Absent),
-            status => Err(FetchError::Failed(format!("answered {status}"))),
+            status => {
+                if status == StatusCode::UNAUTHORIZED {
+                    self.upstream.refused(&InName::Gateway, shown);
+                }
+                Err(FetchError::Failed(format!("answered {status}")))
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::agents;
 use super::site::Site;
+use crate::assertion::Signer;
 use crate::audit::Trail;
 use crate::authenticate::{Renewed, Requirement, Verifiers};
 use crate::clock::Clock;
@@ -37,6 +38,7 @@ pub struct Next {
     pub agents: Vec<agents::Built>,
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
+    pub signer: Option<Arc<Signer>>,
     /// What senders of envelopes must show, where there are any.
     pub envelope: Option<Requirement>,
     /// Nothing that was read is different.
@@ -95,6 +97,21 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             }
         },
     };
+    let known = before.and_then(|before| before.signer.as_ref());
+    let known = known.filter(|known| known.is_of(&config.assertions)).cloned();
+    let signer = match known {
+        Some(known) => Some(known),
+        None => match Signer::build(&config.assertions, &ground.clock) {
+            Ok(signer) => {
+                same &= signer.is_none();
+                signer.map(Arc::new)
+            }
+            Err(found) => {
+                problems.extend(found);
+                None
+            }
+        },
+    };
     let resolved = verifiers.as_ref().zip(config.envelope.as_ref());
     let resolved = resolved.map(|(verifiers, envelope)| verifiers.verifiers().resolve(&envelope.security));
     let envelope = resolved.transpose().unwrap_or_else(|unknown| {
@@ -135,6 +152,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             agents: built,
             tokens,
             push,
+            signer,
             envelope,
             same,
         }),

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::{Error, prepare};
+use crate::assertion::Signer;
 use crate::audit;
 use crate::authenticate::Verifiers;
 use crate::clock::Clock;
@@ -47,6 +48,11 @@ fn in_files(sound: &Sound) -> Vec<Problem> {
     for (key, tls) in &sound.listeners {
         problems.extend(tls::Acceptor::build(tls, key).err().into_iter().flatten());
     }
+    let signer = sound
+        .assertions
+        .as_ref()
+        .map(|keys| Signer::build(keys, &Clock::system()));
+    problems.extend(signer.and_then(Result::err).into_iter().flatten());
     let verifiers = Verifiers::build(&sound.schemes, &Clock::system());
     problems.extend(verifiers.err().into_iter().flatten());
     for (key, tls) in &sound.upstreams {

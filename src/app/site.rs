@@ -9,14 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::HeaderName;
 
 use super::agents;
 use super::assemble::{Ground, Next};
 use super::listen::Door;
 use crate::a2a::json;
 use crate::affinity::Affinity;
+use crate::assertion::Signer;
 use crate::authenticate::Verifiers;
 use crate::authorize::Rules;
+use crate::card::Published;
 use crate::config::{self, Config, Problem};
 use crate::envelope::{Desk, Limiters, Memory};
 use crate::gather::token::Tokens;
@@ -53,6 +56,7 @@ pub struct Site {
     pub verifiers: Arc<Verifiers>,
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
+    pub signer: Option<Arc<Signer>>,
     envelope: Option<Arc<Desk>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
@@ -125,7 +129,7 @@ impl Common {
         {
             access.start(drain);
         }
-        let (tokens, push) = (next.tokens, next.push);
+        let (tokens, push, signer) = (next.tokens, next.push, next.signer);
         let envelope = next.envelope.zip(config.envelope.as_ref());
         let envelope = envelope.map(|(requirement, section)| {
             let limiters = self.limiters(&config, section, before);
@@ -134,7 +138,10 @@ impl Common {
         });
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.start(drain);
-        let agents = next.agents.into_iter().map(|agent| agent.start(drain, &verifiers));
+        let agents = next
+            .agents
+            .into_iter()
+            .map(|agent| agent.start(drain, &verifiers, signer.as_ref()));
         let agents: Vec<agents::Running> = agents.collect();
         self.connections.set_limits(&config.limits);
         let mut listeners = Vec::new();
@@ -170,8 +177,10 @@ impl Common {
             verifiers.clone(),
             tokens.clone(),
         );
+        let keys = signer.as_ref();
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
+            keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
             ..next
         });
         for (door, socket) in opened {
@@ -187,6 +196,7 @@ impl Common {
             verifiers,
             tokens,
             push,
+            signer,
             envelope,
             listeners,
             agents,
@@ -309,12 +319,14 @@ fn pipeline(
             clock: ground.clock.clone(),
         }),
         drain: ground.drain.clone(),
+        own_headers: own_headers(config),
         head: hygiene::Bounds {
             fields: config.limits.header_fields,
             target_bytes: config.limits.target_bytes,
         },
         tokens,
         envelope: None,
+        keys: None,
         json: json::Limits {
             depth: config.limits.json_depth,
             digits: config.limits.number_digits,
@@ -328,4 +340,16 @@ fn listener_rules(config: &Config) -> ListenerRules {
     let with_rules = config.listeners.iter().filter(|listener| !listener.allow.is_empty());
     let named = with_rules.map(|listener| (listener.name.clone(), Rules::new(&listener.allow)));
     ListenerRules(named.collect())
+}
+
+/// Also where it is another agent that is told so: what one gateway writes must not come from a caller anywhere.
+fn own_headers(config: &Config) -> Arc<[HeaderName]> {
+    let assertions = config
+        .agents
+        .iter()
+        .filter_map(|agent| agent.upstream.assertion.as_ref());
+    let mut names: Vec<HeaderName> = assertions.map(|assertion| assertion.header.clone()).collect();
+    names.push(hygiene::A2A_GATEWAY_ASSERTION);
+    names.dedup();
+    names.into()
 }

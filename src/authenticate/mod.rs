@@ -283,6 +283,18 @@ fn hex(bytes: &[u8]) -> String {
         })
 }
 
+/// The bearer token of a request whose principal was proved by one, and when that ends, in seconds since 1970.
+pub fn bearer<'h>(principal: &Principal, headers: &'h HeaderMap) -> Option<(&'h str, u64)> {
+    let expires = principal.expires()?;
+    match authorization(headers) {
+        Authorization::One { scheme, credentials } if scheme.eq_ignore_ascii_case(b"bearer") => {
+            let token = std::str::from_utf8(credentials).ok()?;
+            (!token.is_empty()).then_some((token, expires))
+        }
+        Authorization::One { .. } | Authorization::Absent | Authorization::Repeated => None,
+    }
+}
+
 fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     for part in parts {

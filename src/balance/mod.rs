@@ -58,7 +58,7 @@ pub struct Endpoints {
     choice: Choice,
     watch: Arc<Watch>,
     panic_threshold: usize,
-    pub retries: RetryBudget,
+    pub retries: Arc<RetryBudget>,
     since: Instant,
     metrics: Arc<AgentMetrics>,
 }
@@ -206,7 +206,7 @@ impl Endpoints {
             choice,
             watch,
             panic_threshold: usize::try_from(config.panic_threshold).unwrap_or(0),
-            retries: RetryBudget::new(retry_budget),
+            retries: Arc::new(RetryBudget::new(retry_budget)),
             since,
             metrics: metrics.clone(),
         })

@@ -38,6 +38,7 @@ pub fn redacted(config: &Config) -> Value {
         },
         "push": push(&config.push),
         "envelope": config.envelope.as_ref().map(envelope),
+        "assertions": assertions(&config.assertions),
         "limits": limits(&config.limits),
         "security_schemes": schemes,
         "agents": config.agents.iter().map(agent).collect::<Vec<_>>(),
@@ -412,6 +413,7 @@ fn upstream(upstream: &Upstream) -> Value {
             "server_name": upstream.tls.server_name,
         },
         "credential": upstream.credential.as_ref().map(credential),
+        "assertion": upstream.assertion.as_ref().map(assertion),
         "connect_timeout": time(upstream.connect_timeout),
         "first_byte_timeout": time(upstream.first_byte_timeout),
         "send_timeout": wait(upstream.send_timeout),
@@ -445,7 +447,57 @@ fn credential(credential: &UpstreamCredential) -> Value {
         UpstreamCredential::Basic { username, password: _ } => {
             json!({ "basic": { "username": username, "password": BLANK } })
         }
+        UpstreamCredential::ClientCredentials(server) => json!({ "client_credentials": token_server(server) }),
+        UpstreamCredential::TokenExchange(exchange) => {
+            let mut shown = token_server(&exchange.server);
+            add(
+                &mut shown,
+                "requested_token_type",
+                exchange.requested_token_type.clone(),
+            );
+            add(&mut shown, "refused_for", time(exchange.refused_for));
+            add(&mut shown, "concurrent", exchange.concurrent);
+            add(&mut shown, "tokens", exchange.tokens);
+            json!({ "token_exchange": shown })
+        }
     }
+}
+
+fn token_server(server: &TokenServer) -> Value {
+    json!({
+        "token_url": server.url,
+        "client_id": server.client_id,
+        "client_secret": BLANK,
+        "authentication": match server.authentication {
+            ClientAuthentication::Basic => "basic",
+            ClientAuthentication::Post => "post",
+        },
+        "scopes": server.scopes,
+        "audience": server.audience,
+        "resource": server.resource,
+        "ca": server.ca.as_deref().map(path),
+        "timeout": time(server.timeout),
+        "default_lifetime": time(server.default_lifetime),
+        "cooldown": time(server.cooldown),
+    })
+}
+
+fn assertion(assertion: &UpstreamAssertion) -> Value {
+    json!({
+        "header": assertion.header.as_str(),
+        "audience": assertion.audience,
+        "lifetime": time(assertion.lifetime),
+        "claims": assertion.claims,
+    })
+}
+
+fn assertions(assertions: &Assertions) -> Value {
+    let key = |key: &AssertionKey| json!({ "private_key": path(&key.private_key), "id": key.id });
+    json!({
+        "issuer": assertions.issuer,
+        "keys": assertions.keys.iter().map(key).collect::<Vec<_>>(),
+        "max_age": time(assertions.max_age),
+    })
 }
 
 fn card(card: &Card) -> Value {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::model::{
     ClientCertificates, Config, JwksSource, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store,
-    Upstream, UpstreamCredential,
+    TokenServer, Upstream, UpstreamCredential,
 };
 use super::{Problem, Secret, join, place};
 
@@ -24,6 +24,7 @@ impl Config {
             page_tokens,
             push,
             envelope,
+            assertions,
             limits,
             security_schemes,
             agents,
@@ -40,6 +41,7 @@ impl Config {
             && *page_tokens == other.page_tokens
             && *push == other.push
             && *envelope == other.envelope
+            && *assertions == other.assertions
             && *limits == other.limits
             && *security_schemes == other.security_schemes
             && *agents == other.agents
@@ -145,9 +147,12 @@ impl Config {
             let pair = upstream.tls.client.iter();
             files.extend(upstream.tls.ca.clone());
             files.extend(pair.flat_map(|pair| [pair.certificate.clone(), pair.private_key.clone()]));
-            let secret = upstream.credential.as_ref().map(UpstreamCredential::secret);
-            files.extend(secret.and_then(Secret::file).map(Path::to_owned));
+            if let Some(credential) = &upstream.credential {
+                files.extend(credential.secret().file().map(Path::to_owned));
+                files.extend(credential.server().and_then(|server| server.ca.clone()));
+            }
         }
+        files.extend(self.assertions.keys.iter().map(|key| key.private_key.clone()));
         files.sort();
         files.dedup();
         files
@@ -273,6 +278,8 @@ impl UpstreamCredential {
             Self::Header { value, .. } => value,
             Self::Bearer(token) => token,
             Self::Basic { password, .. } => password,
+            Self::ClientCredentials(server) => &server.client_secret,
+            Self::TokenExchange(exchange) => &exchange.server.client_secret,
         }
     }
 
@@ -281,6 +288,8 @@ impl UpstreamCredential {
             Self::Header { value, .. } => value,
             Self::Bearer(token) => token,
             Self::Basic { password, .. } => password,
+            Self::ClientCredentials(server) => &mut server.client_secret,
+            Self::TokenExchange(exchange) => &mut exchange.server.client_secret,
         }
     }
 
@@ -290,15 +299,39 @@ impl UpstreamCredential {
             Self::Header { .. } => "header.value_file",
             Self::Bearer(_) => "bearer.token_file",
             Self::Basic { .. } => "basic.password_file",
+            Self::ClientCredentials(_) => "client_credentials.client_secret_file",
+            Self::TokenExchange(_) => "token_exchange.client_secret_file",
         }
     }
 
-    /// In the same header and of the same form.
-    fn is_shown_like(&self, other: &Self) -> bool {
+    /// Where tokens come from, if it is one that is got.
+    pub fn server(&self) -> Option<&TokenServer> {
+        match self {
+            Self::ClientCredentials(server) => Some(server),
+            Self::TokenExchange(exchange) => Some(&exchange.server),
+            Self::Header { .. } | Self::Bearer(_) | Self::Basic { .. } => None,
+        }
+    }
+
+    /// In the same header and of the same form, and got in the same way.
+    pub fn is_shown_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Header { name, .. }, Self::Header { name: other, .. }) => name == other,
             (Self::Bearer(_), Self::Bearer(_)) | (Self::Basic { .. }, Self::Basic { .. }) => true,
-            (Self::Header { .. } | Self::Bearer(_) | Self::Basic { .. }, _) => false,
+            (Self::ClientCredentials(_), Self::ClientCredentials(_))
+            | (Self::TokenExchange(_), Self::TokenExchange(_)) => {
+                let mut same = other.clone();
+                same.secret_mut().clone_from(self.secret());
+                *self == same
+            }
+            (
+                Self::Header { .. }
+                | Self::Bearer(_)
+                | Self::Basic { .. }
+                | Self::ClientCredentials(_)
+                | Self::TokenExchange(_),
+                _,
+            ) => false,
         }
     }
 }

@@ -32,6 +32,12 @@ pub fn is_answer(head: &response::Parts) -> bool {
         && head.headers.get_all(&ENCODING).iter().all(is_uncoded)
 }
 
+/// Whoever answers does not take what it was shown: 401 (RFC 6750 §3.1), over gRPC `UNAUTHENTICATED` in a head that is the
+/// whole answer.
+pub fn is_unauthenticated(status: StatusCode, headers: &HeaderMap) -> bool {
+    status == StatusCode::UNAUTHORIZED || headers.get(&STATUS).is_some_and(|status| status == "16")
+}
+
 /// Takes the fields of gRPC out of a head or of trailers; `None` if there is no one status that can be read.
 pub fn take_status(fields: &mut HeaderMap) -> Option<Status> {
     fields.remove(&ENCODING);

@@ -20,6 +20,8 @@ pub const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions")
 pub const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
 /// How many endpoints a gathered list lacks; the gateway's own.
 pub const A2A_GATEWAY_PARTIAL: HeaderName = HeaderName::from_static("a2a-gateway-partial");
+/// Who calls, in words that the gateway signed.
+pub const A2A_GATEWAY_ASSERTION: HeaderName = HeaderName::from_static("a2a-gateway-assertion");
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -351,6 +353,7 @@ pub fn answered(headers: HeaderMap) -> HeaderMap {
                 | "alt-svc"
                 | "x-request-id"
                 | "a2a-gateway-partial"
+                | "a2a-gateway-assertion"
                 | "strict-transport-security"
                 | "access-control-allow-origin"
                 | "access-control-allow-credentials"

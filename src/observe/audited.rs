@@ -149,9 +149,12 @@ fn refusal(reason: Reason, detail: Option<&str>) -> Option<AuditEvent> {
         Reason::Unauthenticated | Reason::AuthenticationUnavailable | Reason::PushUnknown => {
             Some(AuditEvent::AuthenticationFailed)
         }
-        Reason::Forbidden | Reason::NotAllowed | Reason::SenderForeign | Reason::PushForeign => {
-            Some(AuditEvent::Denied)
-        }
+        Reason::Forbidden
+        | Reason::NotAllowed
+        | Reason::CallerTokenMissing
+        | Reason::CallerTokenRefused
+        | Reason::SenderForeign
+        | Reason::PushForeign => Some(AuditEvent::Denied),
         Reason::TaskNotFound => (detail == Some(FOREIGN)).then_some(AuditEvent::Denied),
         Reason::RateLimited => Some(AuditEvent::RateLimited),
         Reason::BadHead
@@ -193,6 +196,7 @@ fn refusal(reason: Reason, detail: Option<&str>) -> Option<AuditEvent> {
         | Reason::UpstreamBadAnswer
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused
+        | Reason::CredentialUnavailable
         | Reason::AuditUnavailable
         | Reason::Internal => None,
     }

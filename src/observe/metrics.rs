@@ -9,7 +9,7 @@ use prometheus::{
 
 use crate::a2a::Operation;
 
-use super::outcome::{Gathering, Outcome, Probed, Reason};
+use super::outcome::{Gathering, Obtained, Outcome, Probed, Reason};
 
 pub const CALLS: &str = "a2a_gateway_calls_total";
 pub const CALL_DURATION: &str = "a2a_gateway_call_duration_seconds";
@@ -29,6 +29,7 @@ pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
 pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
 pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
+pub const TOKENS: &str = "a2a_gateway_upstream_tokens_total";
 pub const UPSTREAM_RETRIES: &str = "a2a_gateway_upstream_retries_total";
 pub const RETRIES_REFUSED: &str = "a2a_gateway_upstream_retries_refused_total";
 pub const ENDPOINTS: &str = "a2a_gateway_endpoints";
@@ -112,6 +113,10 @@ pub const HELP: &[(&str, &str)] = &[
         "Connections opened to agents; far below the calls when reuse works.",
     ),
     (UPSTREAM_FAILURES, "Failed exchanges with agents, by reason."),
+    (
+        TOKENS,
+        "Tokens to show agents that were asked for at token servers, by what came of it.",
+    ),
     (
         UPSTREAM_RETRIES,
         "Exchanges that were tried again because nothing can have happened upstream.",
@@ -233,6 +238,7 @@ pub struct Metrics {
     agent_ready: IntGaugeVec,
     upstream_connections: IntCounterVec,
     upstream_failures: IntCounterVec,
+    tokens: IntCounterVec,
     upstream_retries: IntCounterVec,
     retries_refused: IntCounterVec,
     endpoints: IntGaugeVec,
@@ -325,6 +331,7 @@ impl Metrics {
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,
             upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,
             upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
+            tokens: make.counters(TOKENS, &["agent", "result"])?,
             upstream_retries: make.counters(UPSTREAM_RETRIES, &["agent"])?,
             retries_refused: make.counters(RETRIES_REFUSED, &["agent"])?,
             endpoints: make.gauges(ENDPOINTS, &["agent", "state"])?,
@@ -495,6 +502,11 @@ impl AgentMetrics {
             .upstream_failures
             .with_label_values(&[&*self.name, reason.as_str()])
             .inc();
+    }
+
+    pub fn obtained(&self, result: Obtained) {
+        let labels = [&*self.name, result.as_str()];
+        self.metrics.tokens.with_label_values(&labels).inc();
     }
 
     pub fn gathered(&self, result: Gathering) {

@@ -13,5 +13,5 @@ mod tests;
 
 pub use audited::{TraceId, Witness};
 pub use metrics::{AgentMetrics, EnvelopeMetrics, Metrics};
-pub use outcome::{Fault, Gathering, Outcome, Probed, Reason};
+pub use outcome::{Fault, Gathering, Obtained, Outcome, Probed, Reason};
 pub use record::Record;

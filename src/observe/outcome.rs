@@ -127,6 +127,12 @@ reasons! {
     UpstreamRefused = "upstream_refused", Upstream;
     /// What the call does cannot be recorded in the audit trail, which has to be (`audit.on_full: block`).
     AuditUnavailable = "audit_unavailable", Internal;
+    /// There is no token to show the agent: the token server is away, refuses the gateway, or too many are asked for.
+    CredentialUnavailable = "credential_unavailable", Upstream;
+    /// The agent is called with a token for the caller's own, and the caller showed no bearer token.
+    CallerTokenMissing = "caller_token_missing", Downstream;
+    /// The token server does not give a token for the caller's.
+    CallerTokenRefused = "caller_token_refused", Downstream;
     Internal = "internal", Internal;
 }
 
@@ -208,6 +214,28 @@ impl Probed {
             Self::Unknown => "unknown",
             Self::Failed => "failed",
             Self::Refused => "refused",
+        }
+    }
+}
+
+/// What came of asking a token server for a token to show an agent. A metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Obtained {
+    Token,
+    /// The server refused it.
+    Refused,
+    Failed,
+    /// Not asked for: too many were.
+    Busy,
+}
+
+impl Obtained {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Busy => "busy",
         }
     }
 }

@@ -410,7 +410,17 @@ impl Talk<'_> {
         drop_fields(&mut parts.headers, &CONDITIONS);
         parts.headers.remove(hygiene::A2A_VERSION);
         let body = known.bytes.clone();
-        let outgoing = pipeline.outgoing(agent, self.downstream, self.client, parts, None, &held.record, body);
+        let caller = permit.principal();
+        let outgoing = pipeline.outgoing(
+            agent,
+            caller,
+            self.downstream,
+            self.client,
+            parts,
+            None,
+            &held.record,
+            body,
+        );
         let sent = pipeline.send(agent, &permit, &ownership, way, outgoing, held, None);
         let Sent { selected, answer, .. } = Box::pin(sent).await?;
         let endpoint = selected.endpoint();

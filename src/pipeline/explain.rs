@@ -107,6 +107,10 @@ impl Pipeline {
                 lines.say("route", "the card of an agent, which is everybody's");
                 return Ok(());
             }
+            Entry::Keys(_) => {
+                lines.say("route", "the gateway's own key set, which is everybody's");
+                return Ok(());
+            }
             Entry::Notification(..) => {
                 lines.say("route", "a webhook of the gateway, whose address stands for itself");
                 return Ok(());

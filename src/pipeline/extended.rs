@@ -15,7 +15,7 @@ use crate::a2a::{self, Operation};
 use crate::authorize::Permit;
 use crate::balance::{Ask, Fault};
 use crate::card;
-use crate::http::{fetch, hygiene};
+use crate::http::{fetch, grpc, hygiene};
 use crate::observe::{Outcome, Reason, Record};
 use crate::respond::answered::Answered;
 use crate::respond::{Reject, answer};
@@ -73,7 +73,15 @@ async fn fetched(
         Some(selected) => selected,
         None => place(agent, endpoint).await?,
     };
-    let Outgoing { headers, query, .. } = *outgoing;
+    let mut outgoing = outgoing;
+    let shown = agent.upstream.dress(permit, endpoint, &mut outgoing).await;
+    let shown = shown.map_err(|error| Reject::from(&error))?;
+    let Outgoing {
+        headers,
+        query,
+        in_name,
+        ..
+    } = *outgoing;
     let mut options = agent.card_options.clone();
     options.headers = headers;
     let headers = &mut options.headers;
@@ -83,9 +91,6 @@ async fn fetched(
     headers.remove(header::CONTENT_ENCODING);
     headers.remove(hygiene::A2A_VERSION);
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    if let Some((name, value)) = agent.upstream.credential() {
-        headers.insert(name, value);
-    }
     let failed = |reason, fault| {
         agent.metrics.upstream_failed(reason);
         if let Some(fault) = fault {
@@ -103,6 +108,9 @@ async fn fetched(
             let (reason, fault) = judged(&error);
             failed(reason, fault)
         })?;
+        if grpc::is_unauthenticated(got.status, &got.headers) {
+            agent.upstream.refused(&in_name, shown);
+        }
         let is_there = answer::is_there(got.status).map_err(|reason| {
             let fault = got.status.is_server_error().then_some(Fault::Answer);
             failed(reason, fault)

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures_util::future::Either;
-use http::{HeaderValue, Method, Request, Response, header, request};
+use http::{HeaderName, HeaderValue, Method, Request, Response, header, request};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -48,8 +48,8 @@ use crate::respond::body::Held;
 use crate::respond::reject::Form;
 use crate::respond::{Body, Reject};
 use crate::route::{self, Place, RouteMatch, Routes};
-use crate::upstream::{self, Outgoing};
-use crate::{a2a, card, parse};
+use crate::upstream::{self, InName, Outgoing, Subject};
+use crate::{a2a, assertion, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
@@ -77,10 +77,14 @@ pub struct Pipeline {
     pub observer: Arc<Observer>,
     pub drain: Drain,
     pub head: hygiene::Bounds,
+    /// By which agents are told who calls: none comes from a caller.
+    pub own_headers: Arc<[HeaderName]>,
     pub json: json::Limits,
     pub tokens: Arc<Tokens>,
     /// `None`: the envelope protocol is off.
     pub envelope: Option<Arc<EnvelopeDesk>>,
+    /// By which others check what is signed here, if anything is.
+    pub keys: Option<Arc<card::Published>>,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
 }
@@ -88,6 +92,7 @@ pub struct Pipeline {
 /// What a request is for.
 enum Entry {
     Card(route::AgentIndex),
+    Keys(Arc<card::Published>),
     Call(RouteMatch, Addressed),
     /// A notification for the webhook that is sealed in its path, or the question whether there is one.
     Notification(RouteMatch, Box<str>),
@@ -133,6 +138,7 @@ impl Pipeline {
             let mut deadline = None;
             let answered = match self.enter(&downstream, &parts, &mut held) {
                 Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
+                Ok(Entry::Keys(keys)) => Ok(published(&keys, &parts, held)),
                 Ok(Entry::Call(route, addressed)) => {
                     match &addressed {
                         Addressed::JsonRpc => {}
@@ -177,6 +183,14 @@ impl Pipeline {
             return match parts.method {
                 Method::POST => Ok(Entry::Message),
                 _ => Err(not_allowed("POST")),
+            };
+        }
+        if let Some(keys) = &self.keys
+            && assertion::PLACE == parts.uri.path()
+        {
+            return match parts.method {
+                Method::GET | Method::HEAD => Ok(Entry::Keys(keys.clone())),
+                _ => Err(not_allowed("GET, HEAD")),
             };
         }
         let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
@@ -332,7 +346,11 @@ impl Pipeline {
         held.record.admit(call.operation).map_err(|it| in_form(it.into()))?;
         let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
-        let mut outgoing = self.outgoing(agent, downstream, client, parts, asked, &held.record, bytes);
+        let caller = permit.principal();
+        let mut outgoing = self.outgoing(agent, caller, downstream, client, parts, asked, &held.record, bytes);
+        if let Some(obtaining) = agent.upstream.obtain(&outgoing.in_name) {
+            obtaining.await.map_err(|error| in_form(Reject::from(&error)))?;
+        }
         let ownership = &enforced.ownership;
         // One endpoint's list would not be all of it, or would show tasks of others.
         let gathered = call.operation == Operation::List && (agent.is_replicated() || ownership.is_enforced());
@@ -502,6 +520,7 @@ impl Pipeline {
     fn outgoing(
         &self,
         agent: &Agent,
+        principal: &Principal,
         downstream: &Downstream,
         client: IpAddr,
         parts: &mut request::Parts,
@@ -511,7 +530,9 @@ impl Pipeline {
     ) -> Box<Outgoing> {
         let places = (!agent.forward_credentials).then(|| self.verifiers.places());
         let host = parts.headers.get(header::HOST).cloned();
-        let mut outgoing = upstream::outgoing(parts, places, body);
+        let subject = agent.upstream.wants_subject().then(|| self.subject(principal, parts));
+        let mut outgoing = upstream::outgoing(parts, places, &self.own_headers, body);
+        outgoing.in_name = InName::Caller(subject.flatten());
         let headers = &mut outgoing.headers;
         if let Some(version) = version {
             headers.insert(hygiene::A2A_VERSION, version);
@@ -531,24 +552,28 @@ impl Pipeline {
         outgoing
     }
 
+    /// The caller's own token, if it is by that that the caller is known.
+    fn subject(&self, principal: &Principal, parts: &request::Parts) -> Option<Arc<Subject>> {
+        let (token, expires) = authenticate::bearer(principal, &parts.headers)?;
+        let holds = expires.saturating_sub(self.observer.clock.unix_seconds());
+        let holds = std::time::Duration::from_secs(holds);
+        Some(Arc::new(Subject::new(token, &principal.id, holds)))
+    }
+
     fn card(
         &self,
         agent: route::AgentIndex,
         parts: &request::Parts,
-        mut held: Held,
+        held: Held,
     ) -> Result<Response<Body>, (Reject, Held)> {
         let current = self.agents.get(agent.0).and_then(|agent| agent.card.current());
         let Some(current) = current else {
             return Err((Reject::new(Reason::AgentNotReady), held));
         };
-        let published = match self.asked_card(&current, parts) {
-            Ok(published) => published,
-            Err(reject) => return Err((reject, held)),
-        };
-        let (mut head, bytes) = card::serve(published, parts).into_parts();
-        held.record.status = head.status.as_u16();
-        head.headers.insert(hygiene::X_REQUEST_ID, held.record.id.header());
-        Ok(Response::from_parts(head, Body::whole(bytes, Outcome::Served, held)))
+        match self.asked_card(&current, parts) {
+            Ok(card) => Ok(published(card, parts, held)),
+            Err(reject) => Err((reject, held)),
+        }
     }
 
     /// The card in the version that the caller asks for, where there is one of each.
@@ -578,6 +603,13 @@ impl Pipeline {
             .get(route.agent.0)
             .ok_or_else(|| Reject::new(Reason::NoRoute))
     }
+}
+
+fn published(published: &card::Published, parts: &request::Parts, mut held: Held) -> Response<Body> {
+    let (mut head, bytes) = card::serve(published, parts).into_parts();
+    held.record.status = head.status.as_u16();
+    head.headers.insert(hygiene::X_REQUEST_ID, held.record.id.header());
+    Response::from_parts(head, Body::whole(bytes, Outcome::Served, held))
 }
 
 fn note_call(record: &mut Record, call: &Call, bytes: &Bytes) {

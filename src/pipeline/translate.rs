@@ -25,7 +25,7 @@ use crate::push::{Desk, UnderWay};
 use crate::respond::answered::{Answered, Content};
 use crate::respond::learn::{Learner, Naming};
 use crate::respond::{Reject, answer, grpc, reject};
-use crate::upstream::{self, Head as AnswerHead, Outgoing};
+use crate::upstream::{self, Head as AnswerHead, InName, Outgoing};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -500,6 +500,7 @@ pub(super) fn question(speaks: Dialect, written: Written) -> Box<Outgoing> {
     }
     let mut outgoing = Box::new(Outgoing {
         headers,
+        in_name: InName::Gateway,
         method: Method::POST,
         path: String::new(),
         query: None,

@@ -9,7 +9,7 @@ use crate::a2a::json;
 use crate::a2a::jsonrpc::Answer;
 use crate::a2a::{Binding, Call, Dialect, Operation, http_json};
 use crate::http::{grpc, hygiene};
-use crate::observe::{AgentMetrics, Reason};
+use crate::observe::{AgentMetrics, Fault, Reason};
 use crate::upstream::{self, Head};
 
 /// The answer is an event stream: over gRPC where one was asked for, unless it is nothing but a status.
@@ -167,6 +167,10 @@ pub fn head(parts: response::Parts, streams: bool) -> (StatusCode, http::HeaderM
 /// Counts and logs an exchange that failed, and gives what the caller gets.
 pub fn failed(metrics: &AgentMetrics, error: &upstream::Error) -> Reject {
     let reject = Reject::from(error);
+    // The agent was not asked, because of what the caller showed.
+    if reject.reason.fault() == Fault::Downstream {
+        return reject;
+    }
     metrics.upstream_failed(reject.reason);
     tracing::warn!(
         agent = &*metrics.name,

@@ -180,6 +180,17 @@ impl From<&upstream::Error> for Reject {
                 body::Error::Stalled => Reason::UpstreamTimeout,
                 body::Error::Broken(_) => Reason::UpstreamClosed,
             },
+            upstream::Error::Credential(source) => return Self::from(source),
+        })
+    }
+}
+
+impl From<&upstream::NoCredential> for Reject {
+    fn from(error: &upstream::NoCredential) -> Self {
+        Self::new(match error {
+            upstream::NoCredential::Unavailable => Reason::CredentialUnavailable,
+            upstream::NoCredential::NoSubject => Reason::CallerTokenMissing,
+            upstream::NoCredential::Refused => Reason::CallerTokenRefused,
         })
     }
 }

@@ -277,7 +277,12 @@ pub fn status(reason: Reason) -> StatusCode {
         Reason::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Reason::NoRoute | Reason::PushUnknown => StatusCode::NOT_FOUND,
         Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Reason::Forbidden | Reason::NotAllowed | Reason::PushForeign | Reason::SenderForeign => StatusCode::FORBIDDEN,
+        Reason::Forbidden
+        | Reason::NotAllowed
+        | Reason::PushForeign
+        | Reason::SenderForeign
+        | Reason::CallerTokenMissing
+        | Reason::CallerTokenRefused => StatusCode::FORBIDDEN,
         Reason::TaskBeginning => StatusCode::CONFLICT,
         Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Reason::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -301,6 +306,7 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
         | Reason::UpstreamBusy
+        | Reason::CredentialUnavailable
         | Reason::PushBusy
         | Reason::PushEarly
         | Reason::AuditUnavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -358,6 +364,9 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::UpstreamClosed
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused
+        | Reason::CredentialUnavailable
+        | Reason::CallerTokenMissing
+        | Reason::CallerTokenRefused
         | Reason::PushUnknown
         | Reason::PushForeign
         | Reason::PushUnreadable
@@ -430,6 +439,9 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::UpstreamAnswerTooLarge => "The agent's answer is too large",
         Reason::UpstreamRefused => "The agent refused the gateway",
         Reason::AuditUnavailable => "The call cannot be recorded at the moment",
+        Reason::CredentialUnavailable => "The gateway has no credential for the agent at the moment",
+        Reason::CallerTokenMissing => "The agent is called in the caller's name, which takes a bearer token",
+        Reason::CallerTokenRefused => "The caller's token gives no access to this agent",
         Reason::Internal => "Internal error",
     }
 }
@@ -445,6 +457,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
         | Reason::AuditUnavailable
+        | Reason::CredentialUnavailable
         | Reason::UpstreamConnect => Some(5),
         Reason::BadHead
         | Reason::TargetTooLong
@@ -477,6 +490,8 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::UpstreamBadAnswer
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused
+        | Reason::CallerTokenMissing
+        | Reason::CallerTokenRefused
         | Reason::PushUnknown
         | Reason::PushForeign
         | Reason::PushUnreadable

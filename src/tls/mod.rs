@@ -86,7 +86,7 @@ fn provider() -> Arc<CryptoProvider> {
         .unwrap_or_else(|| Arc::new(aws_lc_rs::default_provider()))
 }
 
-fn sha256(bytes: &[u8]) -> [u8; 32] {
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     array(&digest::digest(&digest::SHA256, bytes))
 }
 
@@ -99,7 +99,7 @@ fn array(sha256: &digest::Digest) -> [u8; 32] {
 }
 
 /// An error with its causes, on one line.
-fn chain_of(error: &dyn std::error::Error) -> String {
+pub fn chain_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

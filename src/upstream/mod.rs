@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Uri, header, request};
+use http::{HeaderName, HeaderValue, Method, Request, Uri, header, request};
 use tokio::time::Instant;
 
 use crate::a2a::grpc::write_timeout;
@@ -31,7 +31,7 @@ use crate::a2a::http_json::{Verb, Written};
 use crate::a2a::{Binding, Dialect, Generation, Operation};
 use crate::authenticate::CredentialPlaces;
 use crate::authorize::Permit;
-use crate::balance::{Endpoint, Endpoints, Fault, Selected};
+use crate::balance::{Endpoint, Endpoints, Fault, RetryBudget, Selected};
 use crate::config::{self, Problem};
 use crate::drain::Drain;
 use crate::http::fetch::Fetcher;
@@ -39,7 +39,8 @@ use crate::http::{body, grpc, hygiene};
 use crate::observe::AgentMetrics;
 
 pub use answer::Body;
-use credential::Credential;
+use credential::{Credential, Told};
+pub use credential::{Error as NoCredential, InName, Shown, Subject};
 use pool::{Class, Failed, Pool, Shared};
 pub use probe::Probe;
 pub use whole::Head;
@@ -51,6 +52,8 @@ pub struct Upstream {
     pools: Vec<Arc<Pool>>,
     connector: connect::Shared,
     credential: Option<Credential>,
+    told: Option<Told>,
+    retries: Arc<RetryBudget>,
     first_byte: Duration,
     send: Option<Duration>,
     answer: body::Bounds,
@@ -60,7 +63,7 @@ pub struct Upstream {
 /// What the files of an upstream and its credential were found to be, where that is something else.
 pub struct Renewal {
     tls: Option<connect::Loaded>,
-    credential: Option<HeaderValue>,
+    credential: Option<credential::Renewed>,
 }
 
 impl Renewal {
@@ -84,6 +87,7 @@ impl Drop for Upstream {
 pub struct Outgoing {
     /// Without `Host` and `Content-Length`; the agent's credential is set anew with each try.
     pub headers: http::HeaderMap,
+    pub in_name: InName,
     pub method: Method,
     /// Behind the endpoint's own path; empty: none.
     pub path: String,
@@ -131,6 +135,8 @@ pub enum Error {
         #[source]
         source: body::Error,
     },
+    #[error("there is nothing to show the agent")]
+    Credential(#[source] NoCredential),
 }
 
 /// A call that got no answer.
@@ -148,6 +154,7 @@ impl Error {
             Self::Connect { source, .. } => (!source.is_local()).then_some(Fault::Connect),
             // How much an agent may send is the gateway's own affair.
             Self::Busy { .. }
+            | Self::Credential(_)
             | Self::Body {
                 source: body::Error::TooLarge(_),
                 ..
@@ -168,11 +175,13 @@ impl Error {
 }
 
 impl Upstream {
-    /// `key` is the place in the configuration, for problems (`agents[0].upstream`).
+    /// `key` is the place in the configuration, for problems (`agents[0].upstream`); `before` has a credential that is shown
+    /// alike.
     pub fn build(
         config: &config::Upstream,
         endpoints: &Endpoints,
         key: &str,
+        before: Option<&Self>,
         drain: &Drain,
         metrics: &Arc<AgentMetrics>,
     ) -> Result<Self, Vec<Problem>> {
@@ -180,12 +189,13 @@ impl Upstream {
         let connector = connect::Connector::build(config, key)
             .map_err(|found| problems.extend(found))
             .ok();
+        let before = before.and_then(|before| before.credential.as_ref());
         let credential = config
             .credential
             .as_ref()
-            .map(|credential| Credential::build(credential, &format!("{key}.credential")))
+            .map(|credential| Credential::build(credential, &format!("{key}.credential"), before, drain, metrics))
             .transpose()
-            .map_err(|problem| problems.push(problem))
+            .map_err(|found| problems.extend(found))
             .ok();
         let (Some(connector), Some(credential)) = (connector, credential) else {
             return Err(problems);
@@ -200,6 +210,8 @@ impl Upstream {
             pools,
             connector,
             credential,
+            told: config.assertion.as_ref().map(|told| Told::new(told, &metrics.name)),
+            retries: endpoints.retries.clone(),
             first_byte: config.first_byte_timeout,
             send: config.send_timeout,
             answer: body::Bounds {
@@ -219,7 +231,7 @@ impl Upstream {
         let credential = self.credential.as_ref().zip(config.credential.as_ref());
         let credential = credential.and_then(|(known, configured)| {
             let renewed = known.renewed(configured, &format!("{key}.credential"));
-            renewed.map_err(|problem| problems.push(problem)).ok().flatten()
+            renewed.map_err(|found| problems.extend(found)).ok().flatten()
         });
         match tls {
             Ok(tls) if problems.is_empty() => Ok(Renewal { tls, credential }),
@@ -232,21 +244,14 @@ impl Upstream {
         if let Some(loaded) = renewal.tls {
             self.connector.take(loaded);
         }
-        if let Some((credential, value)) = self.credential.as_ref().zip(renewal.credential) {
-            credential.take(value);
+        if let Some((credential, renewed)) = self.credential.as_ref().zip(renewal.credential) {
+            credential.take(renewed);
         }
     }
 
     /// What the agent is called in, from now on: gRPC needs HTTP/2.
     pub fn speak(&self, binding: Binding) {
         self.connector.speak(binding);
-    }
-
-    /// What the agent is shown on every request.
-    pub fn credential(&self) -> Option<(&header::HeaderName, HeaderValue)> {
-        self.credential
-            .as_ref()
-            .map(|credential| (credential.name(), credential.value()))
     }
 
     /// How long one endpoint may take to begin the answer to a read.
@@ -262,6 +267,13 @@ impl Upstream {
     /// For small requests beside the calls, with the same trust and the same certificate.
     pub fn fetcher(&self) -> Fetcher {
         self.connector.fetcher()
+    }
+
+    /// Gets the tokens that the gateway itself shows.
+    pub fn serve(&self, drain: &Drain) {
+        if let Some(Credential::Grant(grant)) = &self.credential {
+            drain.service(grant.clone().run());
+        }
     }
 
     /// Drops connections to the endpoint that idled too long, or that are to where it is no more.
@@ -280,7 +292,12 @@ impl Upstream {
     }
 
     /// Sends a call to the selected endpoint and waits for the head of the answer.
-    pub async fn send(&self, permit: &Permit, selected: &Selected, outgoing: Box<Outgoing>) -> Result<Answer, Failure> {
+    pub async fn send(
+        &self,
+        permit: &Permit,
+        selected: &Selected,
+        mut outgoing: Box<Outgoing>,
+    ) -> Result<Answer, Failure> {
         let operation = permit.call().operation;
         let patience = match operation {
             Operation::Send | Operation::Stream | Operation::Subscribe => self.send,
@@ -293,12 +310,22 @@ impl Upstream {
             | Operation::PushDelete
             | Operation::ExtendedCard => Some(self.first_byte),
         };
-        let class = if operation.streams() {
-            Class::Stream
-        } else {
-            Class::Unary
-        };
-        self.within(patience, selected.endpoint(), class, outgoing).await
+        let endpoint = selected.endpoint();
+        let again = self.again(&outgoing, operation.is_read());
+        let shown = self.dress(permit, endpoint, &mut outgoing).await;
+        let shown = shown.map_err(|source| Failure {
+            error: Error::Credential(source),
+            unsent: None,
+        })?;
+        let in_name = shown.map(|_| outgoing.in_name.clone());
+        let answer = self.within(patience, endpoint, class_of(permit), outgoing).await?;
+        match (shown, in_name) {
+            (Some(shown), Some(in_name)) if grpc::is_unauthenticated(answer.parts.status, &answer.parts.headers) => {
+                let again = again.map(|again| (again, permit, &**endpoint, patience));
+                Box::pin(self.accepted(answer, shown, in_name, again)).await
+            }
+            (Some(_) | None, _) => Ok(answer),
+        }
     }
 
     /// Connecting has its own bound; this one is about the agent's silence.
@@ -353,7 +380,7 @@ impl Upstream {
             };
             let reused = lease.reused();
             *line = lease.shared();
-            let sent = match lease.send(outgoing.request(endpoint, self.credential())) {
+            let sent = match lease.send(outgoing.request(endpoint)) {
                 Ok(exchange) => exchange.await,
                 Err(failed) => Err(failed),
             };
@@ -440,16 +467,9 @@ impl Outgoing {
     }
 
     /// The request to an endpoint. Takes the headers; if it comes back unwritten, `take_back` has them again.
-    fn request(
-        &mut self,
-        endpoint: &Endpoint,
-        credential: Option<(&header::HeaderName, HeaderValue)>,
-    ) -> Request<Bytes> {
+    fn request(&mut self, endpoint: &Endpoint) -> Request<Bytes> {
         let mut headers = std::mem::take(&mut self.headers);
         headers.insert(header::HOST, endpoint.host.clone());
-        if let Some((name, value)) = credential {
-            headers.insert(name, value);
-        }
         if let Some(deadline) = self.deadline {
             let left = write_timeout(deadline.saturating_duration_since(Instant::now()));
             headers.insert(grpc::TIMEOUT, hygiene::value(&left));
@@ -481,6 +501,14 @@ impl Failure {
     }
 }
 
+fn class_of(permit: &Permit) -> Class {
+    if permit.call().operation.streams() {
+        Class::Stream
+    } else {
+        Class::Unary
+    }
+}
+
 /// The endpoint's URL with the call's path and query behind its own. The pool cuts it to the form that the connection needs.
 fn target(endpoint: &Uri, path: &str, query: Option<&str>) -> Uri {
     if path.is_empty() && query.is_none() {
@@ -505,13 +533,19 @@ fn target(endpoint: &Uri, path: &str, query: Option<&str>) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| endpoint.clone())
 }
 
-/// The caller's head as it goes on: clean, without its credentials unless there are no `places` to strip. Takes the headers.
+/// The caller's head as it goes on: clean, without its credentials unless there are no `places` to strip, and without what
+/// tells agents who calls (`own`). Takes the headers.
 ///
 /// Boxed: several futures within each other hold it in turn.
-pub fn outgoing(parts: &mut request::Parts, places: Option<&CredentialPlaces>, body: Bytes) -> Box<Outgoing> {
+pub fn outgoing(
+    parts: &mut request::Parts,
+    places: Option<&CredentialPlaces>,
+    own: &[HeaderName],
+    body: Bytes,
+) -> Box<Outgoing> {
     // A credential for another scheme than the configured ones is one all the same.
-    let is_credential = |name: &header::HeaderName| {
-        places.is_some_and(|places| *name == header::AUTHORIZATION || places.is_header(name))
+    let is_credential = |name: &HeaderName| {
+        own.contains(name) || places.is_some_and(|places| *name == header::AUTHORIZATION || places.is_header(name))
     };
     let headers = hygiene::forwarded(std::mem::take(&mut parts.headers), is_credential);
     let query = parts.uri.query().and_then(|query| {
@@ -520,6 +554,7 @@ pub fn outgoing(parts: &mut request::Parts, places: Option<&CredentialPlaces>, b
     });
     Box::new(Outgoing {
         headers,
+        in_name: InName::Caller(None),
         method: Method::POST,
         path: String::new(),
         query,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::name::Name;
 use super::pool::Class;
-use super::{Answer, Head, Outgoing, Upstream, connect};
+use super::{Answer, Head, InName, Outgoing, Upstream, connect};
 use crate::a2a::answer::{End, Whole};
 use crate::a2a::grpc::{HEALTH, PREFIX_BYTES, is_serving};
 use crate::a2a::{Binding, Dialect, Generation, Operation};
@@ -71,13 +71,14 @@ impl Probe {
 
     /// What an endpoint of gRPC, which has nothing for a GET, answers to the question that servers have for this. One that
     /// does not know the question works too.
-    async fn call(&self) -> Check {
+    async fn call(&self, own: HeaderMap) -> Check {
         let speaks = Dialect {
             generation: Generation::V0_3,
             binding: Binding::Grpc,
         };
         let mut outgoing = Box::new(Outgoing {
             headers: HeaderMap::new(),
+            in_name: InName::Gateway,
             method: Method::POST,
             path: HEALTH.to_owned(),
             query: None,
@@ -86,6 +87,7 @@ impl Probe {
             deadline: None,
         });
         outgoing.describe(speaks, Operation::Get);
+        outgoing.headers.extend(own);
         let endpoint = &*self.endpoint;
         let Answer { mut parts, body } = match self
             .upstream
@@ -129,9 +131,11 @@ impl Probe {
         let time = self.health.as_ref().map_or(ANSWER, |health| health.timeout);
         let mut options = self.options.clone();
         options.timeout = time;
-        if let Some((name, value)) = self.upstream.credential() {
-            options.headers.insert(name, value);
-        }
+        let Ok(shown) = self.upstream.dress_own(&mut options.headers).await else {
+            // Nothing is sent without a credential, and the endpoint cannot be blamed for it.
+            return self.reach().await;
+        };
+        let own = options.headers.clone();
         let fetcher = self.upstream.fetcher();
         let ask = async {
             let mut check = Check::Bad;
@@ -141,7 +145,12 @@ impl Probe {
                     // Where nobody said what is healthy, nothing needs to stand at these paths: it answers all the same.
                     Ok(answer) if self.health.is_none() && !answer.status.is_server_error() => return Check::Good,
                     // Another path may have it.
-                    Ok(answer) if answer.status.is_client_error() => check = Check::Bad,
+                    Ok(answer) if answer.status.is_client_error() => {
+                        if grpc::is_unauthenticated(answer.status, &answer.headers) {
+                            self.upstream.refused(&InName::Gateway, shown);
+                        }
+                        check = Check::Bad;
+                    }
                     Ok(_) => return Check::Bad,
                     Err(fetch::Error::BodyTooLarge { .. }) => return Check::Good,
                     Err(error) => {
@@ -156,7 +165,7 @@ impl Probe {
         let calls = self.upstream.connector.speaks_grpc() && !has_path;
         let ask = async {
             match calls {
-                true => self.call().await,
+                true => self.call(own).await,
                 false => ask.await,
             }
         };

@@ -39,6 +39,7 @@ fn environment() -> Environment {
         "PUSH_KEY",
         "AUDIT_KEY",
         "REDIS_PASSWORD",
+        "LEDGER_SECRET",
     ]
     .into_iter()
     .map(|name| (name, SECRET))
@@ -46,7 +47,13 @@ fn environment() -> Environment {
 }
 
 fn write_secrets(folder: &Path, example: &str) {
-    for key in ["value_file: ", "token_file: ", "password_file: ", "key_file: "] {
+    for key in [
+        "value_file: ",
+        "token_file: ",
+        "password_file: ",
+        "key_file: ",
+        "secret_file: ",
+    ] {
         for (place, _) in example.match_indices(key) {
             let name = example[place + key.len()..].split([' ', '\n', '}']).next().unwrap();
             let path = folder.join(name);

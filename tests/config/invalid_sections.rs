@@ -626,6 +626,9 @@ fn upstreams() {
     );
 }
 
+const ONE_CREDENTIAL: &str =
+    "needs exactly one of `header`, `bearer`, `basic`, `client_credentials` and `token_exchange`";
+
 #[test]
 fn credentials() {
     let credential = |text: &str, place: &str, cause: &str| {
@@ -634,11 +637,11 @@ fn credentials() {
             &format!("agents[0].upstream.credential{place} (line 4): {cause}"),
         );
     };
-    credential("", "", "needs exactly one of `header`, `bearer` and `basic`");
+    credential("", "", ONE_CREDENTIAL);
     credential(
         "bearer: { token: a }, basic: { username: a, password: b }",
         "",
-        "needs exactly one of `header`, `bearer` and `basic`",
+        ONE_CREDENTIAL,
     );
     credential("bearer: {}", ".bearer", "needs `token` or `token_file`");
     credential(

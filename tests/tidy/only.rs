@@ -112,7 +112,7 @@ const RULES: &[Only] = &[
                 .any(|path| named.ends(path))
         },
         pieces: &[],
-        places: &["src/http/fetch.rs", "src/main.rs", "src/upstream/name.rs"],
+        places: &["src/http/fetch/", "src/main.rs", "src/upstream/name.rs"],
         instead: "use http::fetch for documents and upstream for calls: both have deadlines",
     },
     Only {
@@ -127,6 +127,7 @@ const RULES: &[Only] = &[
             "src/demo/",
             "src/http/",
             "src/respond/",
+            "src/upstream/credential/server.rs",
         ],
         instead: "return the stage's own error; respond::reject is the one table from errors to answers",
     },

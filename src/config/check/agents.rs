@@ -9,7 +9,7 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use super::{Check, DAY, MILLISECOND, envelope, policy, push, security, upstream, url};
+use super::{Check, DAY, MILLISECOND, credential, envelope, policy, push, security, upstream, url};
 use crate::a2a::card::is_forbidden_override;
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, v0_1};
@@ -79,6 +79,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         .upstream
         .as_ref()
         .and_then(|raw| upstream::upstream(check, &join(key, "upstream"), raw));
+    credential::of_agent(check, key, one, &raw.assertions);
     let card = card(check, &join(key, "card"), &one.card);
     let security = match &one.security {
         Some(own) => Some(security::security(check, &join(key, "security"), own, raw)),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::super::model::{ListenerTls, Scheme, UpstreamTls};
+use super::super::model::{Assertions, ListenerTls, Scheme, UpstreamTls};
 use super::super::places::Places;
 use super::super::{Problem, files, with_causes};
 use crate::a2a::security::SchemeName;
@@ -15,6 +15,7 @@ pub struct Sound {
     pub listeners: Vec<(String, ListenerTls)>,
     pub schemes: BTreeMap<SchemeName, Scheme>,
     pub upstreams: Vec<(String, UpstreamTls)>,
+    pub assertions: Option<Assertions>,
     /// The folder of the embedded store.
     pub state: Option<PathBuf>,
 }

@@ -7,6 +7,7 @@
 
 mod agents;
 mod audit;
+mod credential;
 mod envelope;
 mod invalid;
 mod limits;
@@ -94,6 +95,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let state = state(check, &raw.state);
     let page_tokens = pages::page_tokens(check, &raw.page_tokens);
     let push = push::push(check, &raw.push);
+    let assertions = credential::assertions(check, &raw.assertions, public_url.as_ref());
     let limits = limits::limits(check, &raw.limits);
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
     let mut routes = Vec::new();
@@ -103,7 +105,13 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         let senders = envelope.iter().flatten().flat_map(|envelope| &envelope.senders);
         let senders = senders.flat_map(|sender| &sender.callers);
         let rules = listeners.iter().flatten().flat_map(|listener| &listener.allow);
-        let claims = policy::claims(agents.iter().map(|agent| &agent.policy), rules, senders);
+        let mut claims = policy::claims(agents.iter().map(|agent| &agent.policy), rules, senders);
+        let told = agents.iter().filter_map(|agent| agent.upstream.assertion.as_ref());
+        for name in told.flat_map(|assertion| &assertion.claims) {
+            if !claims.contains(name) {
+                claims.push(name.clone());
+            }
+        }
         for jwt in schemes.values_mut().filter_map(|scheme| scheme.kind.jwt_mut()) {
             jwt.claims.clone_from(&claims);
         }
@@ -120,6 +128,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         page_tokens: page_tokens?,
         push: push?,
         envelope: envelope?,
+        assertions: assertions?,
         limits,
         security_schemes: security_schemes?,
         agents: agents?,

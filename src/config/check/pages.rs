@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::model::PageTokens;
 use super::super::raw::{List, RawPageTokenKey, RawPageTokens};
 use super::super::{Secret, join, place};
-use super::upstream::secret;
+use super::credential::secret;
 use super::{Check, DAY, SECOND};
 
 /// What 32 random bytes have at least in any usual coding.

@@ -1,34 +1,16 @@
-//! Upstreams: endpoints in one normal form, credentials read from where they are, timeouts that make sense.
+//! Upstreams: endpoints in one normal form, timeouts that make sense.
 
 use std::time::Duration;
 
-use super::super::model::{Endpoint, Probe, Upstream, UpstreamCredential, UpstreamHttp, UpstreamTls};
-use super::super::raw::{
-    RawBasicCredential, RawBearerCredential, RawBinding, RawCredential, RawGeneration, RawHeaderCredential,
-    RawUpstream, RawUpstreamHttp, RawUpstreamTls,
-};
+use super::super::model::{Endpoint, Probe, Upstream, UpstreamHttp, UpstreamTls};
+use super::super::raw::{RawBinding, RawGeneration, RawUpstream, RawUpstreamHttp, RawUpstreamTls};
 use super::super::redact::shown_url;
-use super::super::units::{SecretText, Size, Time, Wait};
-use super::super::{Secret, join, place};
+use super::super::units::{Size, Time, Wait};
+use super::super::{join, place};
 use super::limits::{LEAST_HEADER, MOST_BODY, MOST_HEADER};
 use super::names::Unique;
-use super::{Check, DAY, HOUR, MILLISECOND, listeners, url, watch};
+use super::{Check, DAY, HOUR, MILLISECOND, credential, listeners, url, watch};
 use crate::a2a::{Binding, Generation};
-
-/// Headers that belong to the connection or to the gateway.
-const NO_CREDENTIAL: [&str; 11] = [
-    "host",
-    "connection",
-    "content-length",
-    "content-type",
-    "transfer-encoding",
-    "te",
-    "trailer",
-    "upgrade",
-    "keep-alive",
-    "proxy-connection",
-    "a2a-version",
-];
 
 pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<Upstream> {
     let endpoints = endpoints(check, key, raw);
@@ -43,9 +25,19 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
         .is_none_or(|all| all.iter().any(|endpoint| endpoint.url.starts_with("https:")));
     let tls = tls(check, &join(key, "tls"), &raw.tls, encrypts);
     let credential = match &raw.credential {
-        Some(raw) => credential(check, &join(key, "credential"), raw).map(Some),
+        Some(raw) => credential::credential(check, &join(key, "credential"), raw).map(Some),
         None => Some(None),
     };
+    let assertion = match &raw.assertion {
+        Some(raw) => credential::assertion(check, &join(key, "assertion"), raw).map(Some),
+        None => Some(None),
+    };
+    if let (Some(Some(credential)), Some(Some(assertion))) = (&credential, &assertion)
+        && credential.header() == assertion.header
+    {
+        let cause = "is the header of `credential`, which needs one of its own";
+        check.problem(&join(key, "assertion.header"), cause);
+    }
     let mut time = |name, value| check.time(&join(key, name), value, MILLISECOND, DAY);
     let connect_timeout = time("connect_timeout", raw.connect_timeout);
     let first_byte_timeout = time("first_byte_timeout", raw.first_byte_timeout);
@@ -92,6 +84,7 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
         },
         tls: tls?,
         credential: credential?,
+        assertion: assertion?,
         connect_timeout,
         first_byte_timeout,
         send_timeout,
@@ -179,86 +172,4 @@ fn tls(check: &mut Check<'_>, key: &str, raw: &RawUpstreamTls, encrypts: bool) -
             None => None,
         },
     })
-}
-
-fn credential(check: &mut Check<'_>, key: &str, raw: &RawCredential) -> Option<UpstreamCredential> {
-    match (&raw.header, &raw.bearer, &raw.basic) {
-        (Some(raw), None, None) => header(check, &join(key, "header"), raw),
-        (None, Some(raw), None) => bearer(check, &join(key, "bearer"), raw),
-        (None, None, Some(raw)) => basic(check, &join(key, "basic"), raw),
-        _ => {
-            check.problem(key, "needs exactly one of `header`, `bearer` and `basic`");
-            None
-        }
-    }
-}
-
-fn header(check: &mut Check<'_>, key: &str, raw: &RawHeaderCredential) -> Option<UpstreamCredential> {
-    let name = raw
-        .name
-        .as_ref()
-        .and_then(|text| match http::HeaderName::from_bytes(text.as_bytes()) {
-            Ok(name) if NO_CREDENTIAL.contains(&name.as_str()) => {
-                check.problem(
-                    &join(key, "name"),
-                    format!("`{name}` is written by the gateway and cannot be a credential"),
-                );
-                None
-            }
-            Ok(name) => Some(name),
-            Err(_) => {
-                check.problem(&join(key, "name"), format!("`{text}` cannot be the name of a header"));
-                None
-            }
-        });
-    let value = secret(check, key, "value", raw.value.as_ref(), raw.value_file.as_ref());
-    Some(UpstreamCredential::Header {
-        name: name?,
-        value: value?,
-    })
-}
-
-fn bearer(check: &mut Check<'_>, key: &str, raw: &RawBearerCredential) -> Option<UpstreamCredential> {
-    let token = secret(check, key, "token", raw.token.as_ref(), raw.token_file.as_ref());
-    token.map(UpstreamCredential::Bearer)
-}
-
-fn basic(check: &mut Check<'_>, key: &str, raw: &RawBasicCredential) -> Option<UpstreamCredential> {
-    let username_key = join(key, "username");
-    let username = check.text(&username_key, raw.username.as_ref());
-    let password = secret(
-        check,
-        key,
-        "password",
-        raw.password.as_ref(),
-        raw.password_file.as_ref(),
-    );
-    let username = username?;
-    // RFC 7617 §2: the first colon ends the user name.
-    if username.contains(':') || username.chars().any(char::is_control) {
-        check.problem(&username_key, "must not contain a colon or control characters");
-    }
-    Some(UpstreamCredential::Basic {
-        username,
-        password: password?,
-    })
-}
-
-/// A secret given as it is or in the file that `<name>_file` names, fit for a header. Never part of a message.
-pub fn secret(
-    check: &mut Check<'_>,
-    key: &str,
-    name: &str,
-    value: Option<&SecretText>,
-    file: Option<&String>,
-) -> Option<Secret<String>> {
-    let (key, secret) = check.secret(key, name, value, file)?;
-    if http::HeaderValue::from_str(secret.expose()).is_err() {
-        check.problem(
-            &key,
-            "contains a character that a header cannot carry, such as a line break",
-        );
-        return None;
-    }
-    Some(secret)
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{CertificateFiles, Policy};
+use super::{CertificateFiles, Policy, UpstreamAssertion, UpstreamCredential};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, Operation, v0_1};
-use crate::config::{AgentEnvelope, Secret};
+use crate::config::AgentEnvelope;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
@@ -55,6 +55,7 @@ pub struct Upstream {
     pub http: UpstreamHttp,
     pub tls: UpstreamTls,
     pub credential: Option<UpstreamCredential>,
+    pub assertion: Option<UpstreamAssertion>,
     pub connect_timeout: Duration,
     /// To the head of the answer for reads, cancels and push calls.
     pub first_byte_timeout: Duration,
@@ -159,20 +160,6 @@ pub struct UpstreamTls {
     pub client: Option<CertificateFiles>,
     /// Name to verify and to send as SNI instead of the URL's host.
     pub server_name: Option<String>,
-}
-
-/// What the agent is shown instead of the caller's credential.
-#[derive(Clone, Debug, PartialEq)]
-pub enum UpstreamCredential {
-    Header {
-        name: http::HeaderName,
-        value: Secret<String>,
-    },
-    Bearer(Secret<String>),
-    Basic {
-        username: String,
-        password: Secret<String>,
-    },
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,7 @@
 
 mod agent;
 mod audit;
+mod credential;
 mod policy;
 mod security;
 
@@ -20,6 +21,7 @@ use crate::a2a::security::SchemeName;
 
 pub use self::agent::*;
 pub use self::audit::*;
+pub use self::credential::*;
 pub use self::policy::*;
 pub use self::security::*;
 
@@ -34,6 +36,7 @@ pub struct Config {
     pub push: Push,
     /// `None`: off.
     pub envelope: Option<Envelope>,
+    pub assertions: Assertions,
     pub limits: Limits,
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub agents: Vec<Agent>,

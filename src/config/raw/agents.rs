@@ -5,8 +5,11 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::super::units::{Percent, Rate, SecretText, Size, Time, Wait};
-use super::{List, RawAgentEnvelope, RawAgentPush, RawEjection, RawHealth, RawPolicy, RawQueue, RawSecurity};
+use super::super::units::{Percent, Rate, Size, Time, Wait};
+use super::{
+    List, RawAgentEnvelope, RawAgentPush, RawCredential, RawEjection, RawHealth, RawPolicy, RawQueue, RawSecurity,
+    RawUpstreamAssertion,
+};
 use crate::a2a::Operation;
 
 /// One agent: where callers find it, and where it is.
@@ -96,6 +99,8 @@ pub struct RawUpstream {
     pub tls: RawUpstreamTls,
     /// What the gateway shows the agent, instead of the caller's credential. Nothing by default.
     pub credential: Option<RawCredential>,
+    /// Tells the agent who calls, by a token that the gateway signs (`assertions.keys`). None by default.
+    pub assertion: Option<RawUpstreamAssertion>,
     /// To an established connection, TLS included. A living endpoint in reach takes milliseconds.
     pub connect_timeout: Time,
     /// To the head of the answer of calls that only read or cancel. A connection of HTTP/2 on which it passes, or
@@ -148,6 +153,7 @@ impl Default for RawUpstream {
             http: RawUpstreamHttp::Auto,
             tls: RawUpstreamTls::default(),
             credential: None,
+            assertion: None,
             connect_timeout: Time::seconds(5),
             first_byte_timeout: Time::seconds(60),
             send_timeout: Wait(None),
@@ -304,56 +310,6 @@ pub struct RawUpstreamTls {
     /// Name that the agent's certificate must carry and that is sent as SNI, instead of the URL's host. For endpoints
     /// given by IP address.
     pub server_name: Option<String>,
-}
-
-/// What the gateway shows the agent; exactly one of the three.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Credential")]
-pub struct RawCredential {
-    /// A header with a fixed value.
-    pub header: Option<RawHeaderCredential>,
-    /// `Authorization: Bearer`.
-    pub bearer: Option<RawBearerCredential>,
-    /// `Authorization: Basic`.
-    pub basic: Option<RawBasicCredential>,
-}
-
-/// A header with a fixed value.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "HeaderCredential", extend("required" = ["name"]))]
-pub struct RawHeaderCredential {
-    /// Name of the header.
-    pub name: Option<String>,
-    /// Its value; from the environment with `${NAME}`. Either this or `value_file`.
-    pub value: Option<SecretText>,
-    /// File with its value; one newline at the end is dropped. Read again when it changes.
-    pub value_file: Option<String>,
-}
-
-/// A bearer token.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "BearerCredential")]
-pub struct RawBearerCredential {
-    /// The token; from the environment with `${NAME}`. Either this or `token_file`.
-    pub token: Option<SecretText>,
-    /// File with the token; one newline at the end is dropped. Read again when it changes.
-    pub token_file: Option<String>,
-}
-
-/// A user name and password.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "BasicCredential", extend("required" = ["username"]))]
-pub struct RawBasicCredential {
-    /// The user name; without a colon.
-    pub username: Option<String>,
-    /// The password; from the environment with `${NAME}`. Either this or `password_file`.
-    pub password: Option<SecretText>,
-    /// File with the password; one newline at the end is dropped. Read again when it changes.
-    pub password_file: Option<String>,
 }
 
 /// Where an agent's card comes from and what is changed in it.

@@ -7,6 +7,7 @@
 mod agents;
 mod audit;
 mod collections;
+mod credential;
 mod envelope;
 mod policy;
 mod push;
@@ -22,6 +23,7 @@ use super::units::{SecretText, Size, Time};
 pub use agents::*;
 pub use audit::*;
 pub use collections::{List, Names};
+pub use credential::*;
 pub use envelope::*;
 pub use policy::*;
 pub use push::*;
@@ -51,6 +53,8 @@ pub struct Raw {
     pub push: RawPush,
     /// The envelope protocol of early, unreleased A2A texts, as one more way in. Off without this section.
     pub envelope: Option<RawEnvelope>,
+    /// How the gateway signs what it tells agents of callers.
+    pub assertions: RawAssertions,
     /// Bounds on what callers can make the gateway hold or wait for.
     pub limits: RawLimits,
     /// How each security scheme that cards name is verified, by the name that cards use.
@@ -85,6 +89,7 @@ impl Default for Raw {
             page_tokens: RawPageTokens::default(),
             push: RawPush::default(),
             envelope: None,
+            assertions: RawAssertions::default(),
             limits: RawLimits::default(),
             security_schemes: Names::default(),
             security: None,

@@ -182,6 +182,9 @@ agents:
     upstream:
       endpoints: [ { url: https://a } ]
       tls: { ca: ca.pem, client_certificate: c.crt, client_private_key: c.key }
+      credential: { client_credentials: { token_url: https://t, client_id: g, client_secret: s, ca: tokens-ca.pem } }
+      assertion: {}
+assertions: { keys: [ { private_key: sign.pem } ] }
 ";
     let text = BASE.replace(
         "127.0.0.1:0,",
@@ -199,6 +202,8 @@ agents:
         "keys.yaml",
         "s.crt",
         "s.key",
+        "sign.pem",
+        "tokens-ca.pem",
         "users.yaml",
     ];
     assert_eq!(files, expected.map(|name| format!("/f/{name}")));
@@ -220,6 +225,33 @@ fn upstreams_differ_unless_it_is_in_the_secret_alone() {
     }
     let header = of("credential: { header: { name: X-A, value: one } }");
     assert!(!header.differs_in_secret_at_most(&of("credential: { header: { name: X-B, value: one } }")));
+}
+
+#[test]
+fn what_is_got_from_token_servers_is_got_alike_unless_more_than_the_secret_differs() {
+    let of = |grant: &str, keys: &str| {
+        one_agent_of(&format!(
+            "credential: {{ {grant}: {{ token_url: https://t, client_id: g, {keys} }} }}"
+        ))
+        .upstream
+    };
+    for grant in ["client_credentials", "token_exchange"] {
+        let base = of(grant, "client_secret: one");
+        assert!(base.differs_in_secret_at_most(&of(grant, "client_secret: two")));
+        for other in [
+            "scopes: [ a ]",
+            "audience: a",
+            "resource: urn:a",
+            "authentication: post",
+            "ca: a.pem",
+            "timeout: 1s",
+        ] {
+            let other = of(grant, &format!("client_secret: one, {other}"));
+            assert!(!base.differs_in_secret_at_most(&other), "{grant}: {other:?}");
+        }
+    }
+    let granted = of("client_credentials", "client_secret: one");
+    assert!(!granted.differs_in_secret_at_most(&of("token_exchange", "client_secret: one")));
 }
 
 fn one_agent_of(upstream: &str) -> Agent {

@@ -39,16 +39,15 @@ fn a_secret_knows_its_file_and_what_stands_there_by_now() {
             "{BASE}agents: [ {{ name: o, path: /o, upstream: {{ endpoints: [ {{ url: http://o }} ] }} }}, {{ name: a, path: /a, upstream: {{ endpoints: [ {{ url: http://a }} ], credential: {{ {credential} }} }} }} ]"
         );
         let mut config = parse(&text, folder.path(), &Environment::default()).unwrap();
-        match config.agents.remove(1).upstream.credential.unwrap() {
-            UpstreamCredential::Header { value, .. } => value,
-            UpstreamCredential::Bearer(token) => token,
-            UpstreamCredential::Basic { password, .. } => password,
-        }
+        let credential = config.agents.remove(1).upstream.credential.unwrap();
+        credential.secret().clone()
     };
     for credential in [
         "header: { name: X-Key, value_file: secret }",
         "bearer: { token_file: secret }",
         "basic: { username: u, password_file: secret }",
+        "client_credentials: { token_url: https://t, client_id: u, client_secret_file: secret }",
+        "token_exchange: { token_url: https://t, client_id: u, client_secret_file: secret }",
     ] {
         let found = secret(credential);
         assert_eq!(found.file(), Some(&*path), "{credential}");

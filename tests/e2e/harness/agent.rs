@@ -78,8 +78,8 @@ pub struct Agent {
     /// Connections open at this moment.
     open: Arc<AtomicUsize>,
     card: Arc<Mutex<String>>,
-    /// How often the card was asked for.
-    cards: Arc<AtomicUsize>,
+    /// The requests for the card.
+    cards: Arc<Mutex<Vec<Received>>>,
     job: JoinHandle<()>,
 }
 
@@ -141,7 +141,7 @@ impl Agent {
         let script: Arc<Script> = Arc::new(script);
         let card = Arc::new(Mutex::new(card.to_owned()));
         let shown = card.clone();
-        let cards = Arc::new(AtomicUsize::new(0));
+        let cards: Arc<Mutex<Vec<Received>>> = Arc::default();
         let asked = cards.clone();
         let (log, count, opened) = (received.clone(), connections.clone(), open.clone());
         let job = tokio::spawn(async move {
@@ -206,7 +206,11 @@ impl Agent {
     }
 
     pub fn cards(&self) -> usize {
-        self.cards.load(Ordering::SeqCst)
+        self.card_requests().len()
+    }
+
+    pub fn card_requests(&self) -> Vec<Received> {
+        self.cards.lock().expect("cards").clone()
     }
 
     pub fn connections(&self) -> usize {
@@ -227,7 +231,7 @@ struct Connection {
     card: Arc<Mutex<String>>,
     /// The script answers requests that are no `POST` too.
     every_method: bool,
-    cards: Arc<AtomicUsize>,
+    cards: Arc<Mutex<Vec<Received>>>,
     script: Arc<Script>,
     log: Arc<Mutex<Vec<Received>>>,
 }
@@ -246,7 +250,7 @@ impl Connection {
                     "agent-card.json"
                 };
                 if request.head.contains(place) {
-                    self.cards.fetch_add(1, Ordering::SeqCst);
+                    self.cards.lock().expect("cards").push(request.clone());
                     if card.is_empty() {
                         Reply::Whole(404, "", "no".to_owned())
                     } else {

@@ -81,16 +81,29 @@ impl Authority {
 
     /// A server of this name that demands certificates of this CA.
     pub fn server(&self, name: &str) -> TlsAcceptor {
+        self.acceptor(name, true)
+    }
+
+    /// The same for everybody.
+    pub fn open_server(&self, name: &str) -> TlsAcceptor {
+        self.acceptor(name, false)
+    }
+
+    fn acceptor(&self, name: &str, demands: bool) -> TlsAcceptor {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();
         let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
         let (certificate, key) = self.issue(name);
         let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
-        let config = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_client_cert_verifier(clients.build().unwrap())
+            .unwrap();
+        let builder = match demands {
+            true => builder.with_client_cert_verifier(clients.build().unwrap()),
+            false => builder.with_no_client_auth(),
+        };
+        let config = builder
             .with_single_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
             .unwrap();
         TlsAcceptor::from(Arc::new(config))

@@ -51,6 +51,7 @@ fn on_loopback(text: &str) -> String {
             .replace(":6379", ":1")
             .replace("http://agent:", "http://127.0.0.1:")
             .replace("jwks_url: https://login.example.com/", "jwks_url: https://127.0.0.1:1/")
+            .replace("https://login.example.com/token", "https://127.0.0.1:1/token")
             .replace(":9999", ":1")
             .replace(":9998", ":1")
             .replace(":9997", ":1")
@@ -94,6 +95,7 @@ fn write_files(folder: &Path, text: &str) {
             }
             // Written with its certificate.
             "key" => continue,
+            "pem" if name.starts_with("keys/") => KeyPair::generate().unwrap().serialize_pem(),
             "pem" => authority.issuer.pem(),
             "crl" => authority.revoked(&[1]),
             "json" => key_set(),
@@ -140,6 +142,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
         "PUSH_KEY",
         "AUDIT_KEY",
         "REDIS_PASSWORD",
+        "LEDGER_SECRET",
     ] {
         program.env(name, SECRET);
     }

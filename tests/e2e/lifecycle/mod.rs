@@ -1,7 +1,7 @@
 //! From start to stop: what the operator sees of agents that are not there, of files that change, of signals, and of the
 //! program itself.
 
-mod binary;
+pub mod binary;
 mod drain;
 mod examples;
 mod keys;

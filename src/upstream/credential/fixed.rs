@@ -1,20 +1,20 @@
-//! What the agent is shown instead of the caller's credential: one header, whose value may stand in a file.
+//! A credential that is as it was configured: one header, whose value may stand in a file.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue};
 
 use crate::config::{Problem, UpstreamCredential};
 
-pub struct Credential {
+pub struct Fixed {
     name: HeaderName,
     value: ArcSwap<HeaderValue>,
 }
 
-impl Credential {
+impl Fixed {
     /// `key` is where it stands in the configuration.
     pub fn build(configured: &UpstreamCredential, key: &str) -> Result<Self, Problem> {
         Ok(Self {
@@ -42,15 +42,6 @@ impl Credential {
     }
 }
 
-impl UpstreamCredential {
-    fn header(&self) -> HeaderName {
-        match self {
-            Self::Header { name, .. } => name.clone(),
-            Self::Bearer(_) | Self::Basic { .. } => header::AUTHORIZATION,
-        }
-    }
-}
-
 fn value(configured: &UpstreamCredential, key: &str) -> Result<HeaderValue, Problem> {
     let secret = configured.secret();
     let text = match configured {
@@ -59,6 +50,10 @@ fn value(configured: &UpstreamCredential, key: &str) -> Result<HeaderValue, Prob
         UpstreamCredential::Basic { username, .. } => {
             let coded = STANDARD.encode(format!("{username}:{}", secret.expose()));
             format!("Basic {coded}")
+        }
+        // They are no values.
+        UpstreamCredential::ClientCredentials(_) | UpstreamCredential::TokenExchange(_) => {
+            return Err(Problem::new(key, "is got from a token server"));
         }
     };
     let mut value = HeaderValue::from_str(&text)
