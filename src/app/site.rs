@@ -132,6 +132,7 @@ impl Common {
             Arc::new(Desk::build(&config, section, requirement, limiters, memory))
         });
         let verifiers = Arc::new(next.verifiers.take());
+        verifiers.count(metrics);
         verifiers.start(drain);
         let agents = next.agents.into_iter().map(|agent| agent.start(drain, &verifiers));
         let agents: Vec<agents::Running> = agents.collect();

@@ -38,6 +38,7 @@ fn environment() -> Environment {
         "PAGE_TOKEN_KEY",
         "PUSH_KEY",
         "REDIS_PASSWORD",
+        "INTROSPECTION_SECRET",
     ]
     .into_iter()
     .map(|name| (name, SECRET))
@@ -45,7 +46,12 @@ fn environment() -> Environment {
 }
 
 fn write_secrets(folder: &Path, example: &str) {
-    for key in ["value_file: ", "token_file: ", "password_file: "] {
+    for key in [
+        "value_file: ",
+        "token_file: ",
+        "password_file: ",
+        "client_secret_file: ",
+    ] {
         for (place, _) in example.match_indices(key) {
             let name = example[place + key.len()..].split([' ', '\n', '}']).next().unwrap();
             let path = folder.join(name);

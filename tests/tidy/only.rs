@@ -112,7 +112,7 @@ const RULES: &[Only] = &[
                 .any(|path| named.ends(path))
         },
         pieces: &[],
-        places: &["src/http/fetch.rs", "src/main.rs", "src/upstream/name.rs"],
+        places: &["src/http/fetch/mod.rs", "src/main.rs", "src/upstream/name.rs"],
         instead: "use http::fetch for documents and upstream for calls: both have deadlines",
     },
     Only {
@@ -122,6 +122,7 @@ const RULES: &[Only] = &[
         places: &[
             "src/admin/",
             "src/app/",
+            "src/authenticate/ask.rs",
             "src/authenticate/remote.rs",
             "src/card/",
             "src/demo/",

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::jwt::{ISSUER, Key, claims, jwt_scheme};
 use super::*;
-use crate::config::JwksSource;
+use crate::config::{FetchedKeys, JwksSource, KeysPlace};
 use crate::drain::Drain;
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -80,12 +80,12 @@ impl Issuer {
             jwt_scheme(
                 ISSUER,
                 &["a2a"],
-                JwksSource::Url {
-                    url,
+                JwksSource::Fetched(FetchedKeys {
+                    place: KeysPlace::Url(url),
                     ca: None,
                     refresh,
                     cooldown,
-                },
+                }),
             ),
         )])
     }
@@ -270,12 +270,12 @@ async fn the_job_ends_with_the_verifiers() {
 #[test]
 fn a_ca_file_must_hold_certificates() {
     let ca = file("no certificate");
-    let source = JwksSource::Url {
-        url: "https://login.example.com/keys".to_owned(),
+    let source = JwksSource::Fetched(FetchedKeys {
+        place: KeysPlace::Url("https://login.example.com/keys".to_owned()),
         ca: Some(ca.path().to_owned()),
         refresh: LONG,
         cooldown: LONG,
-    };
+    });
     let scheme = jwt_scheme(ISSUER, &["a2a"], source);
     let problems = try_build(vec![("j", scheme.clone())], &Time::new())
         .map(|_| ())

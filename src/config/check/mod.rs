@@ -17,6 +17,7 @@ mod push;
 mod redis;
 mod schemes;
 mod security;
+mod tokens;
 mod upstream;
 pub mod url;
 mod watch;
@@ -101,8 +102,8 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         let senders = envelope.iter().flatten().flat_map(|envelope| &envelope.senders);
         let senders = senders.flat_map(|sender| &sender.callers);
         let claims = policy::claims(agents.iter().map(|agent| &agent.policy), senders);
-        for jwt in schemes.values_mut().filter_map(|scheme| scheme.kind.jwt_mut()) {
-            jwt.claims.clone_from(&claims);
+        for wanted in schemes.values_mut().filter_map(|scheme| scheme.kind.claims_mut()) {
+            wanted.clone_from(&claims);
         }
     }
     security::certificates_are_asked_for(check, raw);

@@ -136,6 +136,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
         "PAGE_TOKEN_KEY",
         "PUSH_KEY",
         "REDIS_PASSWORD",
+        "INTROSPECTION_SECRET",
     ] {
         program.env(name, SECRET);
     }
