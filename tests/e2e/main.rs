@@ -16,3 +16,4 @@ mod faults;
 mod harness;
 mod lifecycle;
 mod path;
+mod security;
