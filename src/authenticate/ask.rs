@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use ahash::RandomState;
 use bytes::Bytes;
@@ -37,6 +38,9 @@ const MAX_BYTES: usize = 256 * 1024;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// One address gets a quarter of the questions, so that nobody alone takes them all.
 const PART_OF_ONE: usize = 4;
+
+/// The log tells of failures at most this often.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
 
 /// What somebody said of a credential.
 pub(super) enum Said {
@@ -85,9 +89,16 @@ pub(super) struct Asker {
     queue: Arc<Queue>,
     under_way: Mutex<HashMap<[u8; 32], UnderWay, RandomState>>,
     next_entry: AtomicU64,
-    /// The last question had no answer: the log tells of the first failure and of the first success after it.
-    failing: AtomicBool,
+    failing: Mutex<Failing>,
     counters: OnceLock<CredentialQuestions>,
+}
+
+/// What the log was told: the first failure and the first success after it, and of what callers may cause over and over once
+/// in a while.
+#[derive(Default)]
+struct Failing {
+    is_told: bool,
+    told: Option<Instant>,
 }
 
 #[derive(Clone)]
@@ -141,7 +152,7 @@ impl Asker {
             queue: Queue::new(asking.concurrent, (asking.concurrent / PART_OF_ONE).max(1)),
             under_way: Mutex::default(),
             next_entry: AtomicU64::new(0),
-            failing: AtomicBool::new(false),
+            failing: Mutex::default(),
             counters: OnceLock::new(),
         }))
     }
@@ -239,9 +250,7 @@ impl Asker {
         let answer = self.send(request).await;
         drop(place);
         let said = answer.and_then(read);
-        if said.is_ok() && self.failing.swap(false, Ordering::Relaxed) {
-            tracing::info!(scheme = &*self.scheme, "questions about credentials are answered again");
-        }
+        self.tell(said.as_ref().err());
         match said {
             Ok(Said::Good { proof, expires }) => {
                 self.counted(|counters| counters.good.inc());
@@ -265,17 +274,33 @@ impl Asker {
                 }
                 Shown::Refused(reason)
             }
-            Err(error) => {
+            Err(_) => {
                 self.counted(|counters| counters.failed.inc());
-                if !self.failing.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(
-                        scheme = &*self.scheme,
-                        error = &error as &dyn std::error::Error,
-                        "credentials cannot be asked about; callers are told to come again"
-                    );
-                }
                 Shown::Unknowable
             }
+        }
+    }
+
+    /// Tells the log how the last question ended.
+    fn tell(&self, error: Option<&Error>) {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        match error {
+            None if failing.is_told => {
+                failing.is_told = false;
+                tracing::info!(scheme = &*self.scheme, "questions about credentials are answered again");
+            }
+            Some(error) if !failing.is_told && failing.told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) => {
+                *failing = Failing {
+                    is_told: true,
+                    told: Some(Instant::now()),
+                };
+                tracing::warn!(
+                    scheme = &*self.scheme,
+                    error = error as &dyn std::error::Error,
+                    "a question about a credential has no answer; its caller is told to come again"
+                );
+            }
+            None | Some(_) => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! The verifiers of the configured schemes: made at start, made anew from another configuration or other files.
 //!
-//! Verifiers do not change, but for keys that they fetch. Of the next ones, those that would be the same are the same, with
+//! Verifiers do not change, but for keys that they fetch and answers that they remember. Of the next ones, those that would be the same are the same, with
 //! what they remember. So a requirement that was resolved before goes on with what it was resolved to.
 
 use std::collections::BTreeMap;
@@ -365,7 +365,8 @@ impl Verifier {
         match &self.kind {
             Kind::ApiKey(verifier) => verifier.verify(parts),
             Kind::Bearer(verifier) => verifier.verify(client, parts).await,
-            Kind::Checked(verifier) => verifier.verify(client, parts).await,
+            // Boxed, so that calls of other schemes do not carry the room for it.
+            Kind::Checked(verifier) => Box::pin(verifier.verify(client, parts)).await,
             Kind::Basic(verifier) => verifier.verify(client, parts).await,
             Kind::Certificate(verifier) => verifier.verify(peer),
         }
