@@ -29,12 +29,13 @@ use crate::config::{Asking, Problem};
 use crate::http::fetch;
 use crate::observe::metrics::{CredentialQuestions, Metrics};
 
-/// Good ones that are remembered, some 400 bytes each; the least used one makes room.
+/// Good ones that are remembered, some 400 bytes each, and more with every claim that a policy asks for; the least used one
+/// makes room.
 const MAX_GOOD: usize = 10_000;
 /// Bad ones, of which only the digest is kept.
 const MAX_BAD: usize = 10_000;
 /// Of an answer. The claims of somebody with hundreds of groups have some 20 KiB.
-const MAX_BYTES: usize = 256 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// One address gets a quarter of the questions, so that nobody alone takes them all.
 const PART_OF_ONE: usize = 4;

@@ -52,8 +52,9 @@ pub const ANONYMOUS: &str = "anonymous";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// Stable: `key:partner-7`, `jwt:<issuer>#<sub>` of every token, signed or not, `basic:ann`, `http:<scheme>:<sub>` of other
-    /// HTTP schemes, `mtls:spiffe://…`, or `anonymous`; with several schemes of one alternative the ids are joined by `+` in the order of the requirement. Visible ASCII only: any other
-    /// character of a name, and `%` and `+`, stand percent-encoded, so that no name can pose as another or as a join.
+    /// HTTP schemes, `mtls:spiffe://…`, or `anonymous`; with several schemes of one alternative the ids are joined by `+` in the
+    /// order of the requirement. Visible ASCII only: any other character of a name, and `%` and `+`, stand percent-encoded,
+    /// so that no name can pose as another or as a join.
     pub id: Arc<str>,
     /// The names of the schemes that it satisfied.
     pub schemes: Vec<Arc<str>>,

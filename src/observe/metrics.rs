@@ -75,7 +75,7 @@ pub const HELP: &[(&str, &str)] = &[
     (REJECTS, "Answers that the gateway made itself, by reason and fault."),
     (
         CREDENTIAL_QUESTIONS,
-        "Questions about credentials to those who know them, by scheme and by what became of them.",
+        "Questions about credentials to those who know them, by scheme and by result: `good`, `bad`, `failed` without an answer that says either, `refused` and not asked because too many were under way.",
     ),
     (CONNECTIONS_OPEN, "Downstream connections open at this moment."),
     (CONNECTIONS, "Downstream connections accepted."),

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::{
-    AgentRoute, ApiKeyPlace, Asking, Balance, CardForm, CertificateRule, Client, ClientAuthentication, Environment,
-    FetchedKeys, JwksSource, KeySource, KeysPlace, LimitBound, SchemeKind, Secret, Store, TokenProfile, TokenProof,
-    parse,
+    AgentRoute, ApiKeyPlace, Asking, Balance, CallerPattern, CardForm, CertificateRule, Client, ClientAuthentication,
+    Environment, FetchedKeys, JwksSource, KeySource, KeysPlace, LimitBound, SchemeKind, Secret, Store, TokenProfile,
+    TokenProof, parse,
 };
 use super::{good, one_agent};
 use crate::a2a::security::{SchemeUse, Security};
@@ -333,4 +333,26 @@ agents: [ { name: a, path: /, upstream: { endpoints: [ { url: http://a } ] } } ]
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn an_id_is_told_from_an_attribute_by_its_kind() {
+    let text = "
+agents:
+  - name: a
+    path: /
+    upstream: { endpoints: [ { url: http://a } ] }
+    policy:
+      task_sharing:
+        - { owners: [ \"*\" ], with: [ \"http:digest:a=b\", \"jwt:https://i#a=b\", \"http://x/tenant=b\", tenant=b ], access: read }";
+    let with = &good(text, &[]).agents[0].policy.task_sharing[0].with;
+    let id = |text: &str| CallerPattern::Id(text.to_owned());
+    let attribute = |text: &str| CallerPattern::Attribute(text.to_owned());
+    let expected = [
+        id("http:digest:a=b"),
+        id("jwt:https://i#a=b"),
+        attribute("http://x/tenant=b"),
+        attribute("tenant=b"),
+    ];
+    assert_eq!(*with, expected);
 }

@@ -51,6 +51,10 @@ fn on_loopback(text: &str) -> String {
             .replace(":6379", ":1")
             .replace("http://agent:", "http://127.0.0.1:")
             .replace("jwks_url: https://login.example.com/", "jwks_url: https://127.0.0.1:1/")
+            .replace(
+                "openIdConnectUrl: https://login.example.com/",
+                "openIdConnectUrl: https://127.0.0.1:1/",
+            )
             .replace(":9999", ":1")
             .replace(":9998", ":1")
             .replace(":9997", ":1")

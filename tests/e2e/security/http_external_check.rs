@@ -6,7 +6,7 @@ use super::{Server, Site};
 use crate::harness::{call, get, send};
 
 const PLACE: &str = "/check";
-const DIGEST: &str = "Digest username=\"ann\", uri=\"/agent\", response=\"0123\"";
+const DIGEST: &str = "Digest username=\"ann\", uri=\"/agent\", response=\"hunter2\"";
 const ANN: &str = "http:digest:ann";
 
 /// `more` are keys of `check`.
@@ -59,7 +59,7 @@ async fn the_service_gets_the_credential_and_nothing_else_of_the_request() {
     }
     assert!(questions[0].body.is_empty());
     assert_eq!(site.agent.received()[0].field("authorization"), None);
-    site.hides("0123").await;
+    site.hides("hunter2").await;
 }
 
 #[tokio::test]
