@@ -19,7 +19,7 @@ use super::claims::Claims;
 use super::verifiers::Commit;
 use super::{Credential, Evidence, Invalid, Proof, Shown};
 use crate::clock::Clock;
-use crate::config::{self, JwksSource, Problem, TokenProof};
+use crate::config::{self, Problem, TokenProof};
 use crate::drain::Drain;
 use crate::observe::metrics::Metrics;
 
@@ -192,13 +192,10 @@ impl Verifier {
 
 /// Whether the keys come from the same place.
 pub(super) fn same_keys(one: &config::Tokens, other: &config::Tokens) -> bool {
-    let keys = |tokens: &config::Tokens| -> Option<JwksSource> {
-        match &tokens.proof {
-            TokenProof::Signature { keys, .. } => Some(keys.clone()),
-            TokenProof::Introspection { .. } => None,
-        }
-    };
-    keys(one).is_some_and(|one| Some(one) == keys(other))
+    match (&one.proof, &other.proof) {
+        (TokenProof::Signature { keys, .. }, TokenProof::Signature { keys: others, .. }) => keys == others,
+        (TokenProof::Signature { .. } | TokenProof::Introspection { .. }, _) => false,
+    }
 }
 
 impl Terms {
