@@ -137,6 +137,7 @@ impl Common {
             Arc::new(Desk::build(&config, section, requirement, limiters, memory))
         });
         let verifiers = Arc::new(next.verifiers.take());
+        verifiers.count(metrics);
         verifiers.start(drain);
         let agents = next
             .agents

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ahash::RandomState;
 use argon2::password_hash::phc::PasswordHash;
@@ -21,11 +21,11 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use super::facts::{Facts, Given};
+use super::queue::Queue;
 use super::verifiers::read_yaml;
 use super::{Authorization, Credential, Invalid, Proof, Shown, authorization, sha256};
 use crate::clock::Clock;
 use crate::config::{Mapping, Problem, files};
-use crate::http::forwarded;
 
 /// How long a password that was right is remembered: a stolen cache entry is a salted hash in memory only.
 pub(super) const REMEMBERED_SECONDS: u64 = 60;
@@ -33,9 +33,9 @@ const MAX_REMEMBERED: usize = 1_000;
 /// The field after base64; RFC 7617 sets no bound, people's passwords do.
 const MAX_CREDENTIAL: usize = 1024;
 /// Checks that may wait for a core; at 20 ms each the last one waits about two seconds on one core.
-const MAX_WAITING: usize = 100;
+pub(super) const MAX_WAITING: usize = 100;
 /// Of these for one address, so that nobody alone fills the queue against everybody else.
-const MAX_WAITING_OF_ONE: usize = MAX_WAITING / 4;
+pub(super) const MAX_WAITING_OF_ONE: usize = MAX_WAITING / 4;
 /// OWASP asks for 19 MiB; this is the most that one check may take.
 const MAX_MEMORY_KIB: u32 = 256 * 1024;
 const MAX_PASSES: u32 = 16;
@@ -59,7 +59,8 @@ pub(super) struct Verifier {
 /// The checks under way.
 struct Checks {
     cores: Arc<Semaphore>,
-    queue: Queue,
+    /// Who waits for a core.
+    queue: Arc<Queue>,
 }
 
 #[derive(Clone)]
@@ -104,7 +105,7 @@ impl Verifier {
             remembered: Cache::new(MAX_REMEMBERED),
             checks: Arc::new(Checks {
                 cores: Arc::new(Semaphore::new(cores)),
-                queue: Queue::default(),
+                queue: Queue::new(MAX_WAITING, MAX_WAITING_OF_ONE),
             }),
         })
     }
@@ -169,45 +170,6 @@ impl Verifier {
             Ok(None) => Shown::Refused(Invalid::BadPassword),
             // The runtime is shutting down.
             Err(_) => Shown::Unknowable,
-        }
-    }
-}
-
-/// Who waits for a core: the subscriber of each check, in no order.
-#[derive(Default)]
-pub(super) struct Queue(Mutex<Vec<IpAddr>>);
-
-impl Queue {
-    pub(super) fn enter(&self, client: IpAddr) -> Option<Waiting<'_>> {
-        let subscriber = forwarded::subscriber(client);
-        let mut waiting = self.lock();
-        let of_one = waiting.iter().filter(|known| **known == subscriber).count();
-        if waiting.len() >= MAX_WAITING || of_one >= MAX_WAITING_OF_ONE {
-            return None;
-        }
-        waiting.push(subscriber);
-        Some(Waiting {
-            queue: self,
-            subscriber,
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<IpAddr>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A place in the queue, left on drop.
-pub(super) struct Waiting<'a> {
-    queue: &'a Queue,
-    subscriber: IpAddr,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let mut waiting = self.queue.lock();
-        if let Some(place) = waiting.iter().position(|known| *known == self.subscriber) {
-            waiting.swap_remove(place);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The claims of a token, read strictly.
 //!
 //! What the library is lenient about is refused here: a claim that stands twice, an array of issuers, a malformed
-//! audience. Knows nothing of signatures; `jwt` asks for claims before and after one is checked.
+//! audience. Knows nothing of signatures: `token::jwt` asks for claims before and after one is checked, others read what
+//! somebody said of a credential, in claims of the same names (RFC 7662 §2.2).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -70,6 +71,41 @@ impl Claims {
         }
     }
 
+    /// What RFC 9068 §2.2 requires of an access token beside `iss`, `aud` and `exp`.
+    pub(super) fn access_token(&self) -> Result<(), Invalid> {
+        for claim in ["sub", "client_id", "jti"] {
+            match self.0.get(claim).ok_or(Invalid::MissingClaim)? {
+                Value::String(text) if !text.is_empty() => {}
+                Value::String(_)
+                | Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_) => return Err(Invalid::Malformed),
+            }
+        }
+        self.date("iat")?.ok_or(Invalid::MissingClaim).map(|_| ())
+    }
+
+    pub(super) fn has(&self, claim: &str) -> bool {
+        self.0.contains_key(claim)
+    }
+
+    /// RFC 7662 §2.2: whether the one who was asked calls it good. `None`: nothing of that, or no boolean.
+    pub(super) fn active(&self) -> Option<bool> {
+        self.0.get("active").and_then(Value::as_bool)
+    }
+
+    /// Whether it is to be shown as a bearer token, as far as it says how.
+    pub(super) fn is_for_bearers(&self) -> bool {
+        match self.0.get("token_type") {
+            None | Some(Value::Null) => true,
+            // Some servers write what RFC 8693 §3 has a name for.
+            Some(Value::String(kind)) => kind.eq_ignore_ascii_case("bearer") || kind == "access_token",
+            Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => false,
+        }
+    }
+
     /// Those of its audiences that are expected.
     pub(super) fn matched(&self, expected: &[String]) -> Vec<String> {
         let given = self.0.get("aud").and_then(strings).unwrap_or_default();
@@ -77,11 +113,11 @@ impl Claims {
         matched.cloned().collect()
     }
 
-    /// Returns when the token expires, without the leeway.
-    pub(super) fn times(&self, now: u64, leeway: u64) -> Result<u64, Invalid> {
-        let expires = self.date("exp")?.ok_or(Invalid::MissingClaim)?;
+    /// Returns when the token expires, without the leeway, if it says so.
+    pub(super) fn times(&self, now: u64, leeway: u64) -> Result<Option<u64>, Invalid> {
+        let expires = self.date("exp")?;
         // "On or after which" it must not be accepted: RFC 7519 §4.1.4.
-        if now >= expires.saturating_add(leeway) {
+        if expires.is_some_and(|expires| now >= expires.saturating_add(leeway)) {
             return Err(Invalid::Expired);
         }
         for claim in ["nbf", "iat"] {

@@ -27,7 +27,7 @@ pub enum Error {
         scopes: Arc<[String]>,
         challenges: Challenges,
     },
-    /// No key could be loaded yet, or too many passwords are being checked; later may help.
+    /// No key could be loaded yet, who knows did not answer, or too many credentials are being checked; later may help.
     #[error("the credential for {scheme} cannot be checked at the moment")]
     Unavailable { scheme: Arc<str> },
 }
@@ -77,13 +77,17 @@ pub enum Invalid {
     WrongAudience,
     Expired,
     NotYetValid,
+    /// The issuer was asked about the token, and calls it none of its own, expired or revoked.
+    Inactive,
+    /// Whoever was asked about the credential refuses it.
+    Denied,
     CertificateMissing,
     CertificateNotAllowed,
     CertificateExpired,
 }
 
 impl Invalid {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Ambiguous,
         Self::Malformed,
         Self::TooLong,
@@ -99,6 +103,8 @@ impl Invalid {
         Self::WrongAudience,
         Self::Expired,
         Self::NotYetValid,
+        Self::Inactive,
+        Self::Denied,
         Self::CertificateMissing,
         Self::CertificateNotAllowed,
         Self::CertificateExpired,
@@ -122,6 +128,8 @@ impl Invalid {
             Self::WrongAudience => "wrong-audience",
             Self::Expired => "expired",
             Self::NotYetValid => "not-yet-valid",
+            Self::Inactive => "inactive",
+            Self::Denied => "denied",
             Self::CertificateMissing => "certificate-missing",
             Self::CertificateNotAllowed => "certificate-not-allowed",
             Self::CertificateExpired => "certificate-expired",

@@ -52,7 +52,7 @@ pub(super) enum Given<'a> {
     Token {
         claims: &'a BTreeMap<String, Json>,
         kept: &'a [String],
-        issuer: &'a str,
+        issuer: Option<&'a str>,
     },
     /// Of a key or a user.
     Entry {
@@ -174,7 +174,7 @@ impl Facts {
 impl Given<'_> {
     fn issuer(&self) -> Option<&str> {
         match self {
-            Self::Token { issuer, .. } => Some(issuer),
+            Self::Token { issuer, .. } => *issuer,
             Self::Entry { .. } | Self::Certificate(_) => None,
         }
     }

@@ -7,19 +7,24 @@
 //! nor challenges repeat what the caller sent. No lock is held across an await.
 
 mod api_key;
+mod ask;
 mod basic;
 mod certificate;
+mod check;
 mod claims;
+mod discovery;
 mod error;
 mod facts;
 mod head;
 mod jwks;
-mod jwt;
 pub mod keys;
 pub mod pattern;
 mod places;
+mod queue;
 mod remote;
 mod requirement;
+mod token;
+mod trust;
 mod verifiers;
 
 #[cfg(test)]
@@ -49,9 +54,10 @@ pub const ANONYMOUS: &str = "anonymous";
 /// Who a caller proved to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Principal {
-    /// Stable: `key:partner-7`, `jwt:<issuer>#<sub>`, `basic:ann`, `mtls:spiffe://…`, or `anonymous`; with several schemes
-    /// of one alternative the ids are joined by `+` in the order of the requirement. Visible ASCII only: any other
-    /// character of a name, and `%` and `+`, stand percent-encoded, so that no name can pose as another or as a join.
+    /// Stable: `key:partner-7`, `jwt:<issuer>#<sub>` of every token, signed or not, `basic:ann`, `http:<scheme>:<sub>` of other
+    /// HTTP schemes, `mtls:spiffe://…`, or `anonymous`; with several schemes of one alternative the ids are joined by `+` in the
+    /// order of the requirement. Visible ASCII only: any other character of a name, and `%` and `+`, stand percent-encoded,
+    /// so that no name can pose as another or as a join.
     pub id: Arc<str>,
     /// The names of the schemes that it satisfied.
     pub schemes: Vec<Arc<str>>,
@@ -89,8 +95,14 @@ enum Credential {
     /// Tokens are not kept.
     Token {
         audience: Vec<String>,
-        /// In seconds since 1970.
-        expires: u64,
+        /// In seconds since 1970; perhaps never, if the issuer was asked.
+        expires: Option<u64>,
+    },
+    /// What somebody vouched for.
+    Vouched {
+        /// The URL where it was asked.
+        by: Arc<str>,
+        expires: Option<u64>,
     },
     /// Whether its issuer is still believed, the listener knows.
     Certificate(Arc<PeerCertificate>),
@@ -102,6 +114,7 @@ impl fmt::Debug for Credential {
             Self::Key { .. } => "Key",
             Self::User { .. } => "User",
             Self::Token { .. } => "Token",
+            Self::Vouched { .. } => "Vouched",
             Self::Certificate(_) => "Certificate",
         })
     }
@@ -153,15 +166,19 @@ impl Principal {
     pub fn is_at(&self, peer: &Peer) -> bool {
         self.evidence.iter().all(|evidence| match &evidence.credential {
             Credential::Certificate(shown) => peer.certificate.as_ref() == Some(shown),
-            Credential::Key { .. } | Credential::User { .. } | Credential::Token { .. } => true,
+            Credential::Key { .. }
+            | Credential::User { .. }
+            | Credential::Token { .. }
+            | Credential::Vouched { .. } => true,
         })
     }
 
     /// When the first of its credentials expires that does, in seconds since 1970.
     pub fn expires(&self) -> Option<u64> {
         let expires = self.evidence.iter().filter_map(|evidence| match &evidence.credential {
-            Credential::Token { expires, .. } => Some(*expires),
-            Credential::Key { expires, .. } => *expires,
+            Credential::Token { expires, .. }
+            | Credential::Vouched { expires, .. }
+            | Credential::Key { expires, .. } => *expires,
             Credential::Certificate(certificate) => u64::try_from(certificate.not_after).ok(),
             Credential::User { .. } => None,
         });

@@ -1,28 +1,31 @@
 //! A key set at a URL: fetched in the background, and once more when a token names a key that is not known.
 //!
-//! One job per URL does all fetching, so there is never more than one fetch under way, and a caller that leaves cancels
+//! The URL is configured, or a discovery document at a configured URL names it. One job per source does all fetching, so there is never more than one fetch under way, and a caller that leaves cancels
 //! nothing. Requests only ring a bell; the job ignores it within `cooldown` of the last attempt, so tokens with invented
 //! key ids cause one fetch a cooldown and no more. When a fetch fails the known keys go on without limit: an issuer's
 //! outage must not become ours. Until the first success there is no key, and nobody is admitted.
+//!
+//! A discovery document is fetched first, again with each refresh and after a failed fetch of the keys, and once it was
+//! read never twice within `cooldown`. One that cannot be had leaves the place that was known; one that says something
+//! wrong is refused, nothing is fetched from what it names, and the known keys go on.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::discovery;
 use super::jwks::{self, KeySet};
-use super::sha256;
-use crate::config::files;
-use crate::http::fetch::{self, Fetcher};
+use super::trust::{System, Trust};
+use crate::config::{FetchedKeys, KeysPlace};
+use crate::http::fetch;
 
-/// Sets of large issuers have about 10 KiB.
+/// Sets and documents of large issuers have about 10 KiB.
 const MAX_BYTES: usize = 1024 * 1024;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,26 +43,30 @@ enum Error {
     Status(StatusCode),
     #[error("the answer cannot be used")]
     Keys(#[source] jwks::Error),
+    #[error("the discovery document is refused")]
+    Document(#[source] discovery::Error),
 }
 
 pub(super) struct Remote {
     scheme: Arc<str>,
-    url: String,
-    ca: Option<PathBuf>,
+    place: KeysPlace,
     refresh: Duration,
     cooldown: Duration,
     keys: Arc<ArcSwapOption<KeySet>>,
-    trust: ArcSwap<Trust>,
+    pub(super) trust: Trust,
     started: AtomicBool,
     bell: Notify,
     attempts: watch::Sender<Attempts>,
 }
 
-/// A fetcher, and what it was made from.
-pub(super) struct Trust {
-    fetcher: Fetcher,
-    /// Of the CA file; zeros for the system's roots.
-    digest: [u8; 32],
+/// What the job knows of a discovery document.
+#[derive(Default)]
+struct Document {
+    /// Where the keys are by the last good one.
+    keys: Option<String>,
+    asked: Option<Instant>,
+    /// It is to be looked at again.
+    due: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,39 +79,31 @@ struct Attempts {
 }
 
 impl Remote {
+    /// Blocking.
     pub(super) fn new(
         scheme: &Arc<str>,
-        url: &str,
-        ca: Option<&Path>,
-        refresh: Duration,
-        cooldown: Duration,
-        keys: Arc<ArcSwapOption<KeySet>>,
+        fetched: &FetchedKeys,
+        keys: &Arc<ArcSwapOption<KeySet>>,
     ) -> Result<Self, String> {
+        let system = match &fetched.place {
+            KeysPlace::Url(url) => System::of(url),
+            // The keys may be at another place than the document.
+            KeysPlace::Discovery { url, .. } => match System::of(url) {
+                System::Unneeded => System::Wanted,
+                known @ (System::Needed | System::Wanted) => known,
+            },
+        };
         Ok(Self {
             scheme: Arc::clone(scheme),
-            url: url.to_owned(),
-            ca: ca.map(Path::to_owned),
-            refresh,
-            cooldown,
-            keys,
-            trust: ArcSwap::from_pointee(Trust::load(url, ca)?),
+            place: fetched.place.clone(),
+            refresh: fetched.refresh,
+            cooldown: fetched.cooldown,
+            keys: Arc::clone(keys),
+            trust: Trust::load(fetched.ca.as_deref(), system)?,
             started: AtomicBool::new(false),
             bell: Notify::new(),
             attempts: watch::Sender::new(Attempts::default()),
         })
-    }
-
-    /// What the CA file says now, if it says something new.
-    pub(super) fn changed_trust(&self) -> Result<Option<Trust>, String> {
-        if self.ca.is_none() {
-            return Ok(None);
-        }
-        let new = Trust::load(&self.url, self.ca.as_deref())?;
-        Ok((new.digest != self.trust.load().digest).then_some(new))
-    }
-
-    pub(super) fn trust(&self, trust: Trust) {
-        self.trust.store(Arc::new(trust));
     }
 
     /// True once: whoever gets it runs the job.
@@ -115,8 +114,9 @@ impl Remote {
     /// Fetches for as long as it is polled.
     pub(super) async fn run(&self) {
         let mut failures = 0u32;
+        let mut document = Document::default();
         loop {
-            let pause = match self.attempt().await {
+            let pause = match self.attempt(&mut document).await {
                 Ok(()) => {
                     failures = 0;
                     jitter(self.refresh)
@@ -138,7 +138,10 @@ impl Remote {
             let next = Instant::now() + pause;
             loop {
                 tokio::select! {
-                    () = tokio::time::sleep_until(next) => break,
+                    () = tokio::time::sleep_until(next) => {
+                        document.due = true;
+                        break;
+                    }
                     () = self.bell.notified() => {
                         if !self.cooling() {
                             break;
@@ -179,13 +182,13 @@ impl Remote {
             .is_some_and(|begun| begun.elapsed() < self.cooldown)
     }
 
-    async fn attempt(&self) -> Result<(), Error> {
+    async fn attempt(&self, document: &mut Document) -> Result<(), Error> {
         self.attempts.send_modify(|attempts| {
             attempts.running = true;
             attempts.under_way = true;
             attempts.begun = Some(Instant::now());
         });
-        let outcome = self.fetch().await;
+        let outcome = self.fetch(document).await;
         self.attempts.send_modify(|attempts| {
             attempts.under_way = false;
             attempts.ended += 1;
@@ -193,23 +196,13 @@ impl Remote {
         outcome
     }
 
-    async fn fetch(&self) -> Result<(), Error> {
-        let trust = self.trust.load_full();
-        let mut options = fetch::Options {
-            max_bytes: MAX_BYTES,
-            max_header_bytes: MAX_HEADER_BYTES,
-            timeout: FETCH_TIMEOUT,
-            ..fetch::Options::default()
-        };
-        options.headers.insert(
-            header::ACCEPT,
-            HeaderValue::from_static("application/jwk-set+json, application/json"),
-        );
-        let fetched = trust.fetcher.get(&self.url, &options).await?;
-        if fetched.status != StatusCode::OK {
-            return Err(Error::Status(fetched.status));
-        }
-        let new = KeySet::parse(&fetched.body).map_err(Error::Keys)?;
+    async fn fetch(&self, document: &mut Document) -> Result<(), Error> {
+        let url = self.locate(document).await?;
+        // Until the keys are read.
+        document.due = true;
+        let answer = self.get(&url, "application/jwk-set+json, application/json").await?;
+        let new = KeySet::parse(&answer).map_err(Error::Keys)?;
+        document.due = false;
         // The same set again keeps its generation, so that the checks of the last hour stay good.
         let known = self.keys.load_full();
         if known.is_none_or(|known| known.digest != new.digest) {
@@ -219,9 +212,66 @@ impl Remote {
         Ok(())
     }
 
+    /// The URL of the keys.
+    async fn locate(&self, document: &mut Document) -> Result<String, Error> {
+        let (url, issuer) = match &self.place {
+            KeysPlace::Url(url) => return Ok(url.clone()),
+            KeysPlace::Discovery { url, issuer } => (url, issuer),
+        };
+        let is_recent = document.asked.is_some_and(|asked| asked.elapsed() < self.cooldown);
+        if let Some(known) = &document.keys
+            && (!document.due || is_recent)
+        {
+            return Ok(known.clone());
+        }
+        document.asked = Some(Instant::now());
+        let answer = match (self.get(url, "application/json").await, &document.keys) {
+            (Ok(answer), _) => answer,
+            (Err(error), Some(known)) => {
+                tracing::warn!(
+                    scheme = &*self.scheme,
+                    error = &error as &dyn std::error::Error,
+                    "the discovery document could not be fetched; the keys are fetched from where they were"
+                );
+                return Ok(known.clone());
+            }
+            (Err(error), None) => return Err(error),
+        };
+        // Of a refused one nothing holds, what an earlier one said included.
+        let known = document.keys.take();
+        let named = discovery::keys_url(&answer, url, issuer).map_err(Error::Document)?;
+        if known.as_ref() != Some(&named) {
+            tracing::info!(
+                scheme = &*self.scheme,
+                "the discovery document names the place of the keys"
+            );
+        }
+        Ok(document.keys.insert(named).clone())
+    }
+
+    async fn get(&self, url: &str, accept: &'static str) -> Result<Bytes, Error> {
+        let mut options = fetch::Options {
+            max_bytes: MAX_BYTES,
+            max_header_bytes: MAX_HEADER_BYTES,
+            timeout: FETCH_TIMEOUT,
+            ..fetch::Options::default()
+        };
+        options.headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+        let fetched = self.trust.now().fetcher.get(url, &options).await?;
+        if fetched.status != StatusCode::OK {
+            return Err(Error::Status(fetched.status));
+        }
+        Ok(fetched.body)
+    }
+
     fn backoff(&self, failures: u32, known: bool) -> Duration {
         if known {
-            return self.cooldown.max(MIN_BACKOFF).min(self.refresh);
+            let pause = self.cooldown.max(MIN_BACKOFF);
+            return match self.place {
+                KeysPlace::Url(_) => pause.min(self.refresh),
+                // A document that was refused is asked for again first of all.
+                KeysPlace::Discovery { .. } => pause,
+            };
         }
         let doublings = failures.saturating_sub(1).min(16);
         MIN_BACKOFF
@@ -234,44 +284,4 @@ impl Remote {
 /// Up to a tenth less, so that many gateways do not ask in step.
 fn jitter(period: Duration) -> Duration {
     period.mul_f64(1.0 - 0.1 * fastrand::f64())
-}
-
-impl Trust {
-    fn load(url: &str, ca: Option<&Path>) -> Result<Self, String> {
-        let mut roots = rustls::RootCertStore::empty();
-        let mut digest = [0; 32];
-        match ca {
-            Some(path) => {
-                let pem = files::read(path).map_err(|error| super::api_key::describe(&error))?;
-                digest = sha256(&[&pem]);
-                for certificate in CertificateDer::pem_slice_iter(&pem) {
-                    let certificate = certificate.map_err(|error| format!("{} is not PEM: {error}", path.display()))?;
-                    roots
-                        .add(certificate)
-                        .map_err(|error| format!("a certificate in {} is invalid: {error}", path.display()))?;
-                }
-                if roots.is_empty() {
-                    return Err(format!("{} holds no certificate", path.display()));
-                }
-            }
-            None if url.starts_with("http://") => {}
-            None => {
-                // One unreadable certificate of the system's must not keep the gateway from starting.
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-                if roots.is_empty() {
-                    return Err("the system has no root certificates; name a CA file".to_owned());
-                }
-            }
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self {
-            fetcher: Fetcher::new(Arc::new(config)),
-            digest,
-        })
-    }
 }

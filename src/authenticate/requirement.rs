@@ -138,8 +138,8 @@ impl Requirement {
     }
 }
 
-/// Reads the head of the request only. Waits for nothing unless a password must be checked or a token names a key that
-/// may have been published since the last fetch. `client` is the caller's address as seen through trusted proxies.
+/// Reads the head of the request only. Waits for nothing unless a password must be checked, a token names a key that may have
+/// been published since the last fetch, or somebody must be asked about the credential. `client` is the caller's address as seen through trusted proxies.
 pub async fn identify(
     requirement: &Requirement,
     peer: &Peer,

@@ -1,6 +1,6 @@
 //! The verifiers of the configured schemes: made at start, made anew from another configuration or other files.
 //!
-//! Verifiers do not change, but for keys that they fetch. Of the next ones, those that would be the same are the same, with
+//! Verifiers do not change, but for keys that they fetch and answers that they remember. Of the next ones, those that would be the same are the same, with
 //! what they remember. So a requirement that was resolved before goes on with what it was resolved to.
 
 use std::collections::BTreeMap;
@@ -13,11 +13,12 @@ use serde::de::DeserializeOwned;
 
 use super::api_key::{self, Place};
 use super::requirement::Requirement;
-use super::{Credential, CredentialPlaces, Evidence, Invalid, Principal, Proof, Shown, basic, certificate, jwt};
+use super::{Credential, CredentialPlaces, Evidence, Invalid, Principal, Shown, basic, certificate, check, token};
 use crate::a2a::security::{SchemeName, Security};
 use crate::clock::Clock;
-use crate::config::{JwksSource, Problem, Scheme, SchemeKind};
+use crate::config::{Problem, Scheme, SchemeKind};
 use crate::drain::Drain;
+use crate::observe::metrics::Metrics;
 use crate::tls::Peer;
 
 /// Puts a table that was read into place.
@@ -132,6 +133,17 @@ impl Verifiers {
         }
     }
 
+    /// From then on it is counted who is asked about credentials, and what became of it.
+    pub fn count(&self, metrics: &Metrics) {
+        for verifier in self.verifiers.values() {
+            match &verifier.kind {
+                Kind::Bearer(verifier) => verifier.count(metrics),
+                Kind::Checked(verifier) => verifier.count(metrics),
+                Kind::ApiKey(_) | Kind::Basic(_) | Kind::Certificate(_) => {}
+            }
+        }
+    }
+
     /// Every scheme can tell right from wrong: each key set was loaded at least once.
     pub fn ready(&self) -> bool {
         self.waiting_for().is_empty()
@@ -143,7 +155,7 @@ impl Verifiers {
             .iter()
             .filter(|(_, verifier)| match &verifier.kind {
                 Kind::Bearer(verifier) => !verifier.ready(),
-                Kind::ApiKey(_) | Kind::Basic(_) | Kind::Certificate(_) => false,
+                Kind::ApiKey(_) | Kind::Basic(_) | Kind::Checked(_) | Kind::Certificate(_) => false,
             })
             .map(|(name, _)| name.clone())
             .collect()
@@ -202,8 +214,9 @@ pub(super) struct Verifier {
 
 enum Kind {
     ApiKey(Box<api_key::Verifier>),
-    Bearer(Box<jwt::Verifier>),
+    Bearer(Box<token::Verifier>),
     Basic(Box<basic::Verifier>),
+    Checked(Box<check::Verifier>),
     Certificate(certificate::Verifier),
 }
 
@@ -229,9 +242,24 @@ impl Verifier {
                     &name, &key, place, keys, mapping, clock,
                 )?))
             }
-            SchemeKind::Bearer { jwt, .. } | SchemeKind::OAuth2 { jwt, .. } | SchemeKind::OpenIdConnect { jwt, .. } => {
-                let before = before.and_then(|(kind, verifier)| verifier.bearer_of(kind, &jwt.keys));
-                Kind::Bearer(Box::new(jwt::Verifier::load(&name, &key, jwt, mapping, clock, before)?))
+            SchemeKind::Bearer { tokens, .. }
+            | SchemeKind::OAuth2 { tokens, .. }
+            | SchemeKind::OpenIdConnect { tokens, .. } => {
+                let before = before.and_then(|(kind, verifier)| {
+                    let same = kind.tokens().is_some_and(|known| token::same_keys(known, tokens));
+                    verifier.bearer().filter(|_| same)
+                });
+                Kind::Bearer(Box::new(token::Verifier::load(
+                    &name, &key, tokens, mapping, clock, before,
+                )?))
+            }
+            SchemeKind::Http {
+                scheme,
+                check: asking,
+                claims,
+            } => {
+                let verifier = check::Verifier::load(&name, &key, scheme, asking, (claims, mapping), clock);
+                Kind::Checked(Box::new(verifier.map_err(|problem| vec![problem])?))
             }
             SchemeKind::Basic { users_file } => Kind::Basic(Box::new(basic::Verifier::load(
                 &name, &key, users_file, mapping, clock,
@@ -253,6 +281,7 @@ impl Verifier {
                 Some(commit) => return Ok(Next::Trusting(commit)),
                 None => verifier.renewed(&key)?.map(|other| Kind::Bearer(Box::new(other))),
             },
+            Kind::Checked(_) => return Ok(self.trust_again()?.map_or(Next::Same, Next::Trusting)),
         };
         Ok(other.map_or(Next::Same, |kind| {
             Next::Other(Self {
@@ -262,25 +291,21 @@ impl Verifier {
         }))
     }
 
-    /// What is to be trusted by now where keys are fetched, if that is something else.
+    /// What is to be trusted by now where keys are fetched or credentials asked about, if that is something else.
     fn trust_again(&self) -> Result<Option<Commit>, Vec<Problem>> {
+        let key = problem_key(&self.name);
         match &self.kind {
-            Kind::Bearer(verifier) => verifier.trust_again(&problem_key(&self.name)),
+            Kind::Bearer(verifier) => verifier.trust_again(&key),
+            Kind::Checked(verifier) => verifier.trust_again(&key).map_err(|problem| vec![problem]),
             Kind::ApiKey(_) | Kind::Basic(_) | Kind::Certificate(_) => Ok(None),
         }
     }
 
-    /// The verifier of tokens, if it was configured with these keys.
-    fn bearer_of(&self, configured: &SchemeKind, keys: &JwksSource) -> Option<&jwt::Verifier> {
-        let known = match configured {
-            SchemeKind::Bearer { jwt, .. } | SchemeKind::OAuth2 { jwt, .. } | SchemeKind::OpenIdConnect { jwt, .. } => {
-                &jwt.keys
-            }
-            SchemeKind::ApiKey { .. } | SchemeKind::Basic { .. } | SchemeKind::MutualTls { .. } => return None,
-        };
+    /// The verifier of tokens, if it is one.
+    fn bearer(&self) -> Option<&token::Verifier> {
         match &self.kind {
-            Kind::Bearer(verifier) => (known == keys).then_some(&**verifier),
-            Kind::ApiKey(_) | Kind::Basic(_) | Kind::Certificate(_) => None,
+            Kind::Bearer(verifier) => Some(verifier),
+            Kind::ApiKey(_) | Kind::Basic(_) | Kind::Checked(_) | Kind::Certificate(_) => None,
         }
     }
 
@@ -294,15 +319,13 @@ impl Verifier {
         let proof = match (&self.kind, credential) {
             (Kind::ApiKey(verifier), Credential::Key { sha256, salt, .. }) => verifier.again(sha256, salt),
             (Kind::Basic(verifier), Credential::User { name, hash }) => verifier.again(name, hash),
-            (Kind::Bearer(verifier), Credential::Token { audience, expires }) => {
-                let expected = verifier.expects(id, audience, *expires);
-                expected.then(|| Proof::repeated(evidence))
-            }
+            (Kind::Bearer(verifier), _) => verifier.again(evidence),
+            (Kind::Checked(verifier), _) => verifier.again(evidence),
             (Kind::Certificate(verifier), Credential::Certificate(certificate)) => match verifier.check(certificate) {
                 Shown::Proof(proof) => Some(proof),
                 Shown::Nothing | Shown::Refused(_) | Shown::Unknowable => None,
             },
-            (Kind::ApiKey(_) | Kind::Basic(_) | Kind::Bearer(_) | Kind::Certificate(_), _) => None,
+            (Kind::ApiKey(_) | Kind::Basic(_) | Kind::Certificate(_), _) => None,
         };
         // A key that names somebody else by now proves nothing for whom it named.
         match proof {
@@ -319,7 +342,7 @@ impl Verifier {
                 // No cookie goes on.
                 Place::Cookie(_) => {}
             },
-            Kind::Bearer(_) | Kind::Basic(_) => {
+            Kind::Bearer(_) | Kind::Basic(_) | Kind::Checked(_) => {
                 add(&mut places.headers, &header::AUTHORIZATION);
             }
             Kind::Certificate(_) => {}
@@ -330,7 +353,7 @@ impl Verifier {
     pub(super) fn key_place(&self) -> Option<&Place> {
         match &self.kind {
             Kind::ApiKey(verifier) => Some(verifier.place()),
-            Kind::Bearer(_) | Kind::Basic(_) | Kind::Certificate(_) => None,
+            Kind::Bearer(_) | Kind::Basic(_) | Kind::Checked(_) | Kind::Certificate(_) => None,
         }
     }
 
@@ -350,7 +373,9 @@ impl Verifier {
     pub(super) async fn verify(&self, peer: &Peer, client: IpAddr, parts: &request::Parts) -> Shown {
         match &self.kind {
             Kind::ApiKey(verifier) => verifier.verify(parts),
-            Kind::Bearer(verifier) => verifier.verify(parts).await,
+            Kind::Bearer(verifier) => verifier.verify(client, parts).await,
+            // Boxed, so that calls of other schemes do not carry the room for it.
+            Kind::Checked(verifier) => Box::pin(verifier.verify(client, parts)).await,
             Kind::Basic(verifier) => verifier.verify(client, parts).await,
             Kind::Certificate(verifier) => verifier.verify(peer),
         }
@@ -374,6 +399,7 @@ impl Verifier {
             }
             Kind::Bearer(_) => HeaderValue::from_static("Bearer realm=\"a2a-gateway\""),
             Kind::Basic(_) => HeaderValue::from_static("Basic realm=\"a2a-gateway\", charset=\"UTF-8\""),
+            Kind::Checked(verifier) => verifier.challenge().clone(),
             Kind::Certificate(_) => HeaderValue::from_static("MutualTLS realm=\"a2a-gateway\""),
         }
     }

@@ -270,6 +270,7 @@ pub fn scheme_form(scheme: &Scheme) -> SchemeForm {
             bearer_format: bearer_format.clone(),
         },
         SchemeKind::Basic { .. } => SchemeFormKind::HttpBasic,
+        SchemeKind::Http { scheme, .. } => SchemeFormKind::HttpOther { scheme: scheme.clone() },
         SchemeKind::OAuth2 {
             flows, metadata_url, ..
         } => SchemeFormKind::OAuth2 {

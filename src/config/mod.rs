@@ -30,7 +30,7 @@ mod tests;
 
 use std::fmt;
 
-pub use check::{Invalid, Sound};
+pub use check::{Invalid, Sound, url};
 pub use envelope::{AgentEnvelope, Envelope, EnvelopeSender};
 pub use environment::Environment;
 pub use load::{examine, load, parse};

@@ -231,27 +231,32 @@ fn scheme(scheme: &Scheme) -> Value {
         }
         SchemeKind::Bearer {
             bearer_format,
-            jwt: one,
+            tokens: one,
         } => {
             let mut shown = json!({ "type": "http", "scheme": "bearer", "bearerFormat": bearer_format });
-            jwt(&mut shown, one);
+            tokens(&mut shown, one);
             shown
         }
         SchemeKind::Basic { users_file } => {
             json!({ "type": "http", "scheme": "basic", "users_file": path(users_file) })
         }
+        SchemeKind::Http { scheme, check, .. } => {
+            let mut shown = json!({ "type": "http", "scheme": scheme });
+            add(&mut shown, "check", asking(check));
+            shown
+        }
         SchemeKind::OAuth2 {
             flows,
             metadata_url,
-            jwt: one,
+            tokens: one,
         } => {
             let mut shown = json!({ "type": "oauth2", "flows": flows, "oauth2MetadataUrl": metadata_url });
-            jwt(&mut shown, one);
+            tokens(&mut shown, one);
             shown
         }
-        SchemeKind::OpenIdConnect { url, jwt: one } => {
+        SchemeKind::OpenIdConnect { url, tokens: one } => {
             let mut shown = json!({ "type": "openIdConnect", "openIdConnectUrl": url });
-            jwt(&mut shown, one);
+            tokens(&mut shown, one);
             shown
         }
         SchemeKind::MutualTls { allow } => {
@@ -279,25 +284,61 @@ fn rule(rule: &CertificateRule) -> String {
     }
 }
 
-fn jwt(shown: &mut Value, jwt: &Jwt) {
-    add(shown, "issuer", jwt.issuer.clone());
-    add(shown, "audience", jwt.audience.clone());
-    match &jwt.keys {
-        JwksSource::File(file) => add(shown, "jwks_file", path(file)),
-        JwksSource::Url {
-            url,
-            ca,
-            refresh,
-            cooldown,
-        } => {
-            add(shown, "jwks_url", url.clone());
-            add(shown, "jwks_ca", ca.as_deref().map(path));
-            add(shown, "jwks_refresh", time(*refresh));
-            add(shown, "jwks_cooldown", time(*cooldown));
+fn tokens(shown: &mut Value, tokens: &Tokens) {
+    add(shown, "issuer", tokens.issuer.clone());
+    if !tokens.audience.is_empty() {
+        add(shown, "audience", tokens.audience.clone());
+    }
+    match &tokens.proof {
+        TokenProof::Signature { keys, profile } => {
+            jwks(shown, keys);
+            let profile = match profile {
+                TokenProfile::Jwt => "jwt",
+                TokenProfile::AccessToken => "at+jwt",
+            };
+            add(shown, "profile", profile);
+        }
+        TokenProof::Introspection { asking: one, client } => {
+            let mut introspection = asking(one);
+            add(&mut introspection, "client_id", client.id.clone());
+            add(&mut introspection, "client_secret", BLANK);
+            let authentication = match client.authentication {
+                ClientAuthentication::Basic => "basic",
+                ClientAuthentication::Post => "post",
+            };
+            add(&mut introspection, "authentication", authentication);
+            add(shown, "introspection", introspection);
         }
     }
-    add(shown, "leeway", time(jwt.leeway));
-    add(shown, "principal_claim", jwt.principal_claim.clone());
+    add(shown, "leeway", time(tokens.leeway));
+    add(shown, "principal_claim", tokens.principal_claim.clone());
+}
+
+fn jwks(shown: &mut Value, keys: &JwksSource) {
+    match keys {
+        JwksSource::File(file) => add(shown, "jwks_file", path(file)),
+        JwksSource::Fetched(fetched) => {
+            match &fetched.place {
+                KeysPlace::Url(url) => add(shown, "jwks_url", url.clone()),
+                // A key of the scheme itself.
+                KeysPlace::Discovery { .. } => {}
+            }
+            add(shown, "jwks_ca", fetched.ca.as_deref().map(path));
+            add(shown, "jwks_refresh", time(fetched.refresh));
+            add(shown, "jwks_cooldown", time(fetched.cooldown));
+        }
+    }
+}
+
+fn asking(asking: &Asking) -> Value {
+    json!({
+        "url": asking.url,
+        "ca": asking.ca.as_deref().map(path),
+        "timeout": time(asking.timeout),
+        "cache_ttl": time(asking.cache_ttl),
+        "negative_ttl": time(asking.negative_ttl),
+        "concurrent": asking.concurrent,
+    })
 }
 
 fn envelope(envelope: &Envelope) -> Value {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::model::{
-    ClientCertificates, Config, JwksSource, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store,
+    ClientCertificates, Config, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store, TokenProof,
     TokenServer, Upstream, UpstreamCredential,
 };
 use super::{Problem, Secret, join, place};
@@ -102,6 +102,18 @@ impl Config {
                 }
             }
         }
+        for (name, scheme) in &mut next.security_schemes {
+            let Some(secret) = scheme.kind.client_secret_mut() else {
+                continue;
+            };
+            match secret.read_again() {
+                Ok(read) => *secret = read,
+                Err(cause) => {
+                    let key = format!("security_schemes.{name}.introspection.client_secret_file");
+                    problems.push(Problem::new(key, cause));
+                }
+            }
+        }
         for (index, agent) in next.agents.iter_mut().enumerate() {
             let Some(credential) = &mut agent.upstream.credential else {
                 continue;
@@ -141,7 +153,7 @@ impl Config {
         files.extend(key.and_then(Secret::file).map(Path::to_owned));
         files.extend(self.push.tls.ca.clone());
         for scheme in self.security_schemes.values() {
-            files.extend(scheme.kind.file().map(Path::to_owned));
+            files.extend(scheme.kind.files());
         }
         for upstream in self.agents.iter().map(|agent| &agent.upstream) {
             let pair = upstream.tls.client.iter();
@@ -240,19 +252,23 @@ impl ListenerTls {
 }
 
 impl SchemeKind {
-    fn file(&self) -> Option<&Path> {
-        match self {
+    fn files(&self) -> Vec<PathBuf> {
+        let files = match self {
             Self::ApiKey { keys, .. } => match keys {
-                KeySource::File(path) => Some(path),
-                KeySource::Inline(_) => None,
+                KeySource::File(path) => [Some(&**path), None],
+                KeySource::Inline(_) => [None, None],
             },
-            Self::Basic { users_file } => Some(users_file),
-            Self::Bearer { jwt, .. } | Self::OAuth2 { jwt, .. } | Self::OpenIdConnect { jwt, .. } => match &jwt.keys {
-                JwksSource::File(path) => Some(path),
-                JwksSource::Url { ca, .. } => ca.as_deref(),
-            },
-            Self::MutualTls { .. } => None,
-        }
+            Self::Basic { users_file } => [Some(&**users_file), None],
+            Self::Bearer { tokens, .. } | Self::OAuth2 { tokens, .. } | Self::OpenIdConnect { tokens, .. } => {
+                match &tokens.proof {
+                    TokenProof::Signature { keys, .. } => [keys.file(), None],
+                    TokenProof::Introspection { asking, client } => [asking.ca.as_deref(), client.secret.file()],
+                }
+            }
+            Self::Http { check, .. } => [check.ca.as_deref(), None],
+            Self::MutualTls { .. } => [None, None],
+        };
+        files.into_iter().flatten().map(Path::to_owned).collect()
     }
 }
 

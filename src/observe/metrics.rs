@@ -17,6 +17,7 @@ pub const FIRST_EVENT: &str = "a2a_gateway_first_event_seconds";
 pub const OPEN_STREAMS: &str = "a2a_gateway_open_streams";
 pub const STREAM_EVENTS: &str = "a2a_gateway_stream_events_total";
 pub const REJECTS: &str = "a2a_gateway_rejects_total";
+pub const CREDENTIAL_QUESTIONS: &str = "a2a_gateway_credential_questions_total";
 pub const CONNECTIONS_OPEN: &str = "a2a_gateway_connections_open";
 pub const CONNECTIONS: &str = "a2a_gateway_connections_total";
 pub const CONNECTIONS_REFUSED: &str = "a2a_gateway_connections_refused_total";
@@ -77,6 +78,10 @@ pub const HELP: &[(&str, &str)] = &[
     (OPEN_STREAMS, "Event streams open at this moment."),
     (STREAM_EVENTS, "Stream events passed on."),
     (REJECTS, "Answers that the gateway made itself, by reason and fault."),
+    (
+        CREDENTIAL_QUESTIONS,
+        "Questions about credentials to those who know them, by scheme and by result: `good`, `bad`, `failed` without an answer that says either, `refused` and not asked because too many were under way.",
+    ),
     (CONNECTIONS_OPEN, "Downstream connections open at this moment."),
     (CONNECTIONS, "Downstream connections accepted."),
     (
@@ -226,6 +231,7 @@ pub struct Metrics {
     open_streams: IntGaugeVec,
     stream_events: IntCounterVec,
     rejects: Arc<[IntCounter]>,
+    credential_questions: IntCounterVec,
     pub connections_open: IntGaugeVec,
     pub connections: IntCounterVec,
     pub connections_refused: IntCounterVec,
@@ -296,6 +302,17 @@ impl EnvelopeMetrics {
     }
 }
 
+/// What became of questions about the credentials of one scheme.
+#[derive(Clone)]
+pub struct CredentialQuestions {
+    pub good: IntCounter,
+    pub bad: IntCounter,
+    /// There was no answer, or none that says anything.
+    pub failed: IntCounter,
+    /// Not asked: too many were under way.
+    pub refused: IntCounter,
+}
+
 impl Metrics {
     /// # Errors
     /// Only when two metrics have one name, which the unit test would show.
@@ -319,6 +336,7 @@ impl Metrics {
             open_streams: make.gauges(OPEN_STREAMS, &["agent"])?,
             stream_events: make.counters(STREAM_EVENTS, &["agent"])?,
             rejects,
+            credential_questions: make.counters(CREDENTIAL_QUESTIONS, &["scheme", "result"])?,
             connections_open: make.gauges(CONNECTIONS_OPEN, &["listener"])?,
             connections: make.counters(CONNECTIONS, &["listener"])?,
             connections_refused: make.counters(CONNECTIONS_REFUSED, &["listener", "limit"])?,
@@ -373,6 +391,17 @@ impl Metrics {
 
     pub fn envelope(&self) -> EnvelopeMetrics {
         self.envelope.clone()
+    }
+
+    /// `scheme` is a name of the configuration.
+    pub fn credential_questions(&self, scheme: &str) -> CredentialQuestions {
+        let counter = |result: &str| self.credential_questions.with_label_values(&[scheme, result]);
+        CredentialQuestions {
+            good: counter("good"),
+            bad: counter("bad"),
+            failed: counter("failed"),
+            refused: counter("refused"),
+        }
     }
 
     pub fn agent(&self, name: &str) -> Arc<AgentMetrics> {

@@ -40,6 +40,7 @@ fn environment() -> Environment {
         "AUDIT_KEY",
         "REDIS_PASSWORD",
         "LEDGER_SECRET",
+        "INTROSPECTION_SECRET",
     ]
     .into_iter()
     .map(|name| (name, SECRET))

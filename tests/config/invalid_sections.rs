@@ -317,7 +317,7 @@ fn token_and_other_schemes() {
     );
     bearer(
         "leeway: 1s",
-        "security_schemes.one (line 5): needs `jwks_file` or `jwks_url` (discovery documents and cards are not followed to find keys)",
+        "security_schemes.one (line 5): needs one of `jwks_file`, `jwks_url` and `introspection` (only `openIdConnectUrl` and `oauth2MetadataUrl` are followed to find keys, cards never are)",
     );
     bearer(
         "jwks_file: a, jwks_url: https://a",
@@ -347,6 +347,72 @@ fn token_and_other_schemes() {
     scheme(
         "type: openIdConnect, issuer: i, audience: [ a ], jwks_file: k",
         "security_schemes.one.openIdConnectUrl (line 5): is required with the type openIdConnect",
+    );
+    scheme(
+        "type: openIdConnect, issuer: i, audience: [ a ], openIdConnectUrl: http://login.example.com",
+        "security_schemes.one.openIdConnectUrl (line 5): must be https: whoever can change these keys can make tokens; http only on a loopback address",
+    );
+    scheme(
+        "type: oauth2, flows: { x: {} }, issuer: i, audience: [ a ], jwks_cooldown: 1m",
+        "security_schemes.one.jwks_cooldown (line 5): belongs to `jwks_url`\n\
+         security_schemes.one (line 5): needs one of `jwks_file`, `jwks_url` and `introspection` (only `openIdConnectUrl` and `oauth2MetadataUrl` are followed to find keys, cards never are)",
+    );
+    bearer(
+        "jwks_file: a, check: { url: https://a }",
+        "security_schemes.one.check (line 5): does not belong to the type http with bearer",
+    );
+    bearer(
+        "jwks_file: a, profile: id",
+        "security_schemes.one.profile (line 5): expected `jwt` or `at+jwt`, found `id`",
+    );
+    bearer(
+        "introspection: {}",
+        "security_schemes.one.introspection.url (line 5): is required\n\
+         security_schemes.one.introspection.client_id (line 5): is required",
+    );
+    let introspection = |text: &str, expected: &str| {
+        bearer(
+            &format!("introspection: {{ client_id: c, {text} }}"),
+            &format!("security_schemes.one.introspection{expected}"),
+        );
+    };
+    introspection(
+        "url: https://a",
+        " (line 5): needs `client_secret` or `client_secret_file`",
+    );
+    introspection(
+        "url: https://a, client_secret: hunter2, client_secret_file: b",
+        " (line 5): has both `client_secret` and `client_secret_file`; keep one of them",
+    );
+    introspection(
+        "url: http://login.example.com, client_secret: hunter2",
+        ".url (line 5): must be https: every token goes there; http only on a loopback address",
+    );
+    introspection(
+        "url: http://localhost, client_secret: hunter2, ca: b",
+        ".ca (line 5): has no effect: `url` is http",
+    );
+    introspection(
+        "url: https://a, client_secret: hunter2, concurrent: 0",
+        ".concurrent (line 5): must be from 1 to 10000, found 0",
+    );
+    introspection(
+        "url: https://a, client_secret: hunter2, timeout: 2m",
+        ".timeout (line 5): must be from 1ms to 60s, found 2m",
+    );
+    bearer(
+        "jwks_url: https://a, profile: at+jwt, introspection: { url: https://a, client_id: c, client_secret: s }",
+        "security_schemes.one.jwks_url (line 5): has no effect beside `introspection`: the issuer is asked about each token; keep one of them\n\
+         security_schemes.one.profile (line 5): has no effect beside `introspection`: the issuer is asked about each token; keep one of them",
+    );
+    scheme(
+        "type: http, scheme: digest",
+        "security_schemes.one.check (line 5): is required with the type http with another scheme than bearer and basic",
+    );
+    scheme(
+        "type: http, scheme: a b, check: { url: http://a }",
+        "security_schemes.one.scheme (line 5): `a b` cannot be the name of an HTTP authentication scheme\n\
+         security_schemes.one.check.url (line 5): must be https: every credential goes there; http only on a loopback address",
     );
     scheme(
         "type: mutualTLS, allow: []",

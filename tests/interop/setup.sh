@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv-0.2, .venv-0.3, .venv-1.x, node_modules and js-0.3/node_modules inside this folder. Does nothing when they are up to date: each
+# Makes .venv-0.2, .venv-0.3, .venv-1.x, node_modules, js-0.3/node_modules and identity/node_modules inside this folder. Does nothing when they are up to date: each
 # carries a stamp of the file that it was made from.
 set -eu
 cd "$(dirname "$0")"
@@ -33,3 +33,5 @@ venv .venv-1.x requirements-1.x.txt
 modules .
 # Two versions of one package cannot stand in one folder.
 modules js-0.3
+# The identity provider has nothing to do with the SDKs.
+modules identity

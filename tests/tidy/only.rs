@@ -122,6 +122,7 @@ const RULES: &[Only] = &[
         places: &[
             "src/admin/",
             "src/app/",
+            "src/authenticate/ask.rs",
             "src/authenticate/remote.rs",
             "src/card/",
             "src/demo/",

@@ -26,6 +26,10 @@ pub enum SchemeFormKind {
         bearer_format: Option<String>,
     },
     HttpBasic,
+    /// Any other HTTP scheme by its name.
+    HttpOther {
+        scheme: String,
+    },
     OAuth2 {
         /// The `flows` object, in the order in which it was written.
         flows: Map<String, Value>,
@@ -112,11 +116,14 @@ impl SchemeForm {
             },
             // The name of an HTTP scheme has no case (RFC 9110 §11.1).
             "http" => match text(members, "scheme")?.to_ascii_lowercase().as_str() {
+                "" => return None,
                 "bearer" => SchemeFormKind::HttpBearer {
                     bearer_format: owned("bearerFormat").or_else(|| owned("bearer_format")),
                 },
                 "basic" => SchemeFormKind::HttpBasic,
-                _ => return None,
+                _ => SchemeFormKind::HttpOther {
+                    scheme: owned("scheme")?,
+                },
             },
             "oauth2" => SchemeFormKind::OAuth2 {
                 flows: members.get("flows").and_then(Value::as_object)?.clone(),
@@ -137,7 +144,7 @@ impl SchemeForm {
     fn type_name(&self) -> &'static str {
         match self.kind {
             SchemeFormKind::ApiKey { .. } => "apiKey",
-            SchemeFormKind::HttpBearer { .. } | SchemeFormKind::HttpBasic => "http",
+            SchemeFormKind::HttpBearer { .. } | SchemeFormKind::HttpBasic | SchemeFormKind::HttpOther { .. } => "http",
             SchemeFormKind::OAuth2 { .. } => "oauth2",
             SchemeFormKind::OpenIdConnect { .. } => "openIdConnect",
             SchemeFormKind::MutualTls => "mutualTLS",
@@ -147,7 +154,9 @@ impl SchemeForm {
     fn wrapper(&self) -> &'static str {
         match self.kind {
             SchemeFormKind::ApiKey { .. } => "apiKeySecurityScheme",
-            SchemeFormKind::HttpBearer { .. } | SchemeFormKind::HttpBasic => "httpAuthSecurityScheme",
+            SchemeFormKind::HttpBearer { .. } | SchemeFormKind::HttpBasic | SchemeFormKind::HttpOther { .. } => {
+                "httpAuthSecurityScheme"
+            }
             SchemeFormKind::OAuth2 { .. } => "oauth2SecurityScheme",
             SchemeFormKind::OpenIdConnect { .. } => "openIdConnectSecurityScheme",
             SchemeFormKind::MutualTls => "mtlsSecurityScheme",
@@ -178,6 +187,7 @@ impl SchemeForm {
                 }
             }
             SchemeFormKind::HttpBasic => put("scheme", Value::from("basic")),
+            SchemeFormKind::HttpOther { scheme } => put("scheme", Value::from(scheme.as_str())),
             SchemeFormKind::OAuth2 { flows, metadata_url } => {
                 put("flows", published_flows(flows, form));
                 if let Some(url) = metadata_url {

@@ -88,7 +88,7 @@ fn chosen(members: &Map<String, Value>, names: &[&str]) -> Map<String, Value> {
 
 /// The names of the schemes, any of which will do; `Some(None)`: nothing needs to be shown. An alternative of several schemes
 /// cannot be said, and one that cannot be met by name alone (a client certificate) has no name; the others are enough.
-fn schemes(enforced: &Security, input: &Publication) -> Option<Option<Vec<&'static str>>> {
+fn schemes<'p>(enforced: &Security, input: &'p Publication) -> Option<Option<Vec<&'p str>>> {
     if enforced.is_open() {
         return Some(None);
     }
@@ -102,6 +102,7 @@ fn schemes(enforced: &Security, input: &Publication) -> Option<Option<Vec<&'stat
                 | SchemeFormKind::OpenIdConnect { .. },
             ) => "Bearer",
             Some(SchemeFormKind::HttpBasic) => "Basic",
+            Some(SchemeFormKind::HttpOther { scheme }) => scheme,
             Some(SchemeFormKind::ApiKey { .. }) => "ApiKey",
             Some(SchemeFormKind::MutualTls) | None => continue,
         };

@@ -6,7 +6,8 @@ use argon2::{Algorithm, Argon2, CustomizedPasswordHasher, Params, Version};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::super::basic::Queue;
+use super::super::basic::{MAX_WAITING, MAX_WAITING_OF_ONE};
+use super::super::queue::Queue;
 use super::*;
 
 /// As cheap as the algorithm allows.
@@ -123,7 +124,7 @@ async fn many_checks_at_once_all_end() {
 fn one_address_does_not_fill_the_queue() {
     let address = |text: &str| text.parse::<IpAddr>().unwrap();
     let check = |flooding: &dyn Fn(u16) -> IpAddr, other: &str| {
-        let queue = Queue::default();
+        let queue = Queue::new(MAX_WAITING, MAX_WAITING_OF_ONE);
         let mut held: Vec<_> = (0..25).map(|index| queue.enter(flooding(index)).unwrap()).collect();
         assert!(queue.enter(flooding(25)).is_none(), "a quarter is for one address");
         held.push(queue.enter(address(other)).expect("everybody else still waits"));
@@ -140,7 +141,7 @@ fn one_address_does_not_fill_the_queue() {
 
 #[test]
 fn the_queue_is_bounded_whoever_waits() {
-    let queue = Queue::default();
+    let queue = Queue::new(MAX_WAITING, MAX_WAITING_OF_ONE);
     let held: Vec<_> = (0..100)
         .map(|index| queue.enter(IpAddr::from([192, 0, 2, index])).unwrap())
         .collect();

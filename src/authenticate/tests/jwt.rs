@@ -10,7 +10,7 @@ use rcgen::{KeyPair, PublicKeyData};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{JwksSource, Jwt};
+use crate::config::{JwksSource, TokenProfile, TokenProof, Tokens};
 
 pub(super) const ISSUER: &str = "https://login.example.com";
 
@@ -90,10 +90,13 @@ fn keys() -> Value {
 pub(super) fn jwt_scheme(issuer: &str, audience: &[&str], keys: JwksSource) -> Scheme {
     scheme(SchemeKind::Bearer {
         bearer_format: None,
-        jwt: Jwt {
+        tokens: Tokens {
             issuer: issuer.to_owned(),
             audience: audience.iter().map(|&text| text.to_owned()).collect(),
-            keys,
+            proof: TokenProof::Signature {
+                keys,
+                profile: TokenProfile::Jwt,
+            },
             leeway: Duration::from_secs(60),
             principal_claim: "sub".to_owned(),
             claims: vec!["tenant".to_owned(), "groups".to_owned()],
@@ -447,7 +450,7 @@ async fn a_token_is_bounded_before_it_is_read() {
             pad += 1;
         }
     };
-    let largest = super::super::jwt::MAX_TOKEN;
+    let largest = super::super::token::MAX_TOKEN;
     let at_bound = sized(largest - 1);
     assert!(at_bound.len() <= largest);
     assert_eq!(fixture.show(&at_bound).await, ANN);

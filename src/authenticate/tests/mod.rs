@@ -1,7 +1,8 @@
-//! Credentials against verifiers. Time is set by hand, keys are made by the run; only `remote` uses a socket.
+//! Credentials against verifiers. Time is set by hand, keys are made by the run; only `remote` and `ask` use a socket.
 
 mod again;
 mod api_key;
+mod ask;
 mod basic;
 mod certificate;
 mod jwt;

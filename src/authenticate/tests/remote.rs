@@ -17,21 +17,21 @@ use tokio::task::JoinSet;
 
 use super::jwt::{ISSUER, Key, claims, jwt_scheme};
 use super::*;
-use crate::config::JwksSource;
+use crate::config::{FetchedKeys, JwksSource, KeysPlace};
 use crate::drain::Drain;
 
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Serves a key set that the test changes, and counts who asks.
-struct Issuer {
-    address: SocketAddr,
+pub(super) struct Issuer {
+    pub(super) address: SocketAddr,
     fetches: Arc<AtomicUsize>,
     answer: Arc<Mutex<(StatusCode, String)>>,
     _jobs: JoinSet<()>,
 }
 
 impl Issuer {
-    async fn start(status: StatusCode, body: String) -> Self {
+    pub(super) async fn start(status: StatusCode, body: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let fetches = Arc::new(AtomicUsize::new(0));
@@ -65,11 +65,11 @@ impl Issuer {
         Self::start(StatusCode::OK, set(keys)).await
     }
 
-    fn fetches(&self) -> usize {
+    pub(super) fn fetches(&self) -> usize {
         self.fetches.load(Ordering::SeqCst)
     }
 
-    fn serve(&self, status: StatusCode, body: String) {
+    pub(super) fn serve(&self, status: StatusCode, body: String) {
         *self.answer.lock().unwrap() = (status, body);
     }
 
@@ -80,12 +80,12 @@ impl Issuer {
             jwt_scheme(
                 ISSUER,
                 &["a2a"],
-                JwksSource::Url {
-                    url,
+                JwksSource::Fetched(FetchedKeys {
+                    place: KeysPlace::Url(url),
                     ca: None,
                     refresh,
                     cooldown,
-                },
+                }),
             ),
         )])
     }
@@ -267,15 +267,57 @@ async fn the_job_ends_with_the_verifiers() {
     assert_eq!(issuer.fetches(), ended);
 }
 
+/// The job of a source goes on in the next configuration while it is the same source: of discovery the issuer is a part.
+#[tokio::test]
+async fn keys_found_by_discovery_are_handed_on_while_the_issuer_is_the_same() {
+    let key = Key::ec();
+    let issuer = Issuer::start(StatusCode::OK, String::new()).await;
+    // One answer for both: a document with the keys in it.
+    let mut document: serde_json::Value = serde_json::from_str(&set(&[("a", &key)])).unwrap();
+    document["issuer"] = ISSUER.into();
+    document["jwks_uri"] = format!("http://{}/keys", issuer.address).into();
+    issuer.serve(StatusCode::OK, document.to_string());
+    let scheme = |name: &str, audience: &str| {
+        let source = JwksSource::Fetched(FetchedKeys {
+            place: KeysPlace::Discovery {
+                url: format!("http://{}/document", issuer.address),
+                issuer: name.to_owned(),
+            },
+            ca: None,
+            refresh: LONG,
+            cooldown: LONG,
+        });
+        BTreeMap::from([("j".to_owned(), jwt_scheme(name, &[audience], source))])
+    };
+    let clock = Time::new().clock();
+    let drain = Drain::new();
+    let verifiers = Verifiers::build(&scheme(ISSUER, "a2a"), &clock).unwrap();
+    verifiers.start(&drain);
+    eventually("readiness", || verifiers.ready()).await;
+    assert_eq!(issuer.fetches(), 2);
+    let next = verifiers.renewed(&scheme(ISSUER, "other"), &clock).unwrap().take();
+    next.start(&drain);
+    assert!(next.ready(), "the keys are known already");
+    assert_eq!(show(&next, &token(&key, "a")).await, "! wrong-audience");
+    let next = next
+        .renewed(&scheme("https://other.example", "a2a"), &clock)
+        .unwrap()
+        .take();
+    assert!(!next.ready(), "a document is of one issuer");
+    next.start(&drain);
+    eventually("another look at the document", || issuer.fetches() == 3).await;
+    assert!(!next.ready());
+}
+
 #[test]
 fn a_ca_file_must_hold_certificates() {
     let ca = file("no certificate");
-    let source = JwksSource::Url {
-        url: "https://login.example.com/keys".to_owned(),
+    let source = JwksSource::Fetched(FetchedKeys {
+        place: KeysPlace::Url("https://login.example.com/keys".to_owned()),
         ca: Some(ca.path().to_owned()),
         refresh: LONG,
         cooldown: LONG,
-    };
+    });
     let scheme = jwt_scheme(ISSUER, &["a2a"], source);
     let problems = try_build(vec![("j", scheme.clone())], &Time::new())
         .map(|_| ())

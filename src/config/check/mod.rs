@@ -19,6 +19,7 @@ mod push;
 mod redis;
 mod schemes;
 mod security;
+mod tokens;
 mod upstream;
 pub mod url;
 mod watch;
@@ -112,8 +113,8 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
                 claims.push(name.clone());
             }
         }
-        for jwt in schemes.values_mut().filter_map(|scheme| scheme.kind.jwt_mut()) {
-            jwt.claims.clone_from(&claims);
+        for wanted in schemes.values_mut().filter_map(|scheme| scheme.kind.claims_mut()) {
+            wanted.clone_from(&claims);
         }
     }
     security::certificates_are_asked_for(check, raw);

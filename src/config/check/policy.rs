@@ -134,9 +134,9 @@ pub fn callers(check: &mut Check<'_>, key: &str, raw: &List<String>) -> Vec<Call
 
 /// An id begins with its kind and may contain `=`.
 fn caller(text: String) -> CallerPattern {
-    let is_id = ["key:", "jwt:", "basic:", "mtls:"]
-        .iter()
-        .any(|kind| text.starts_with(kind));
+    let kinds = ["key:", "jwt:", "basic:", "http:", "mtls:"];
+    // Names of claims may be URLs; an id has the name of an HTTP scheme there, which has no `/`.
+    let is_id = kinds.iter().any(|kind| text.starts_with(kind)) && !text.starts_with("http://");
     if !is_id && text.contains('=') {
         CallerPattern::Attribute(text)
     } else {

@@ -1,38 +1,69 @@
 //! Security schemes: which keys belong to which type, and that each has what its verifier needs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use super::super::model::{
-    ApiKey, ApiKeyPlace, Attribute, CertificateRule, JwksSource, Jwt, KeySource, Mapping, Scheme, SchemeKind,
-};
-use super::super::raw::{List, Names, RawHttpScheme, RawKey, RawKeyPlace, RawMapping, RawScheme, RawSchemeType};
+use super::super::model::{ApiKey, ApiKeyPlace, Attribute, CertificateRule, KeySource, Mapping, Scheme, SchemeKind};
+use super::super::raw::{List, Names, RawKey, RawKeyPlace, RawMapping, RawScheme, RawSchemeType};
 use super::super::{join, place};
+use super::Check;
 use super::names::{self, Unique};
-use super::{Check, DAY, SECOND};
+use super::tokens::{self, TOKEN_KEYS};
 use crate::a2a::security::SchemeName;
 use crate::expression::{Scope, Type};
 
-const DEFAULT_JWKS_REFRESH: Duration = Duration::from_secs(15 * 60);
-const DEFAULT_JWKS_COOLDOWN: Duration = Duration::from_secs(60);
-const DEFAULT_LEEWAY: Duration = Duration::from_secs(30);
-/// Leeway beyond this is a clock that needs repair.
-const MAX_LEEWAY: Duration = Duration::from_secs(10 * 60);
-const DEFAULT_PRINCIPAL_CLAIM: &str = "sub";
 /// SHA-256 of nothing: somebody hashed an empty variable.
 const EMPTY_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-const JWT_KEYS: [&str; 9] = [
-    "issuer",
-    "audience",
-    "jwks_file",
-    "jwks_url",
-    "jwks_ca",
-    "jwks_refresh",
-    "jwks_cooldown",
-    "leeway",
-    "principal_claim",
-];
+/// Which of the keys and rules a scheme has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    ApiKey,
+    Bearer,
+    Basic,
+    /// `http` with any other scheme.
+    Http,
+    OAuth2,
+    OpenIdConnect,
+    MutualTls,
+}
+
+impl Kind {
+    /// `None`: `http` without a scheme.
+    fn of(kind: RawSchemeType, scheme: Option<&str>) -> Option<Self> {
+        Some(match kind {
+            RawSchemeType::ApiKey => Self::ApiKey,
+            // The name of an HTTP scheme has no case (RFC 9110 §11.1).
+            RawSchemeType::Http => match scheme?.to_ascii_lowercase().as_str() {
+                "bearer" => Self::Bearer,
+                "basic" => Self::Basic,
+                _ => Self::Http,
+            },
+            RawSchemeType::OAuth2 => Self::OAuth2,
+            RawSchemeType::OpenIdConnect => Self::OpenIdConnect,
+            RawSchemeType::MutualTls => Self::MutualTls,
+        })
+    }
+
+    /// As messages name it, and the keys that only it has.
+    fn described(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::ApiKey => ("apiKey", &["in", "name", "keys", "keys_file"]),
+            Self::Bearer => ("http with bearer", &["scheme", "bearerFormat"]),
+            Self::Basic => ("http with basic", &["scheme", "users_file"]),
+            Self::Http => ("http with another scheme than bearer and basic", &["scheme", "check"]),
+            Self::OAuth2 => ("oauth2", &["flows", "oauth2MetadataUrl"]),
+            Self::OpenIdConnect => ("openIdConnect", &["openIdConnectUrl"]),
+            Self::MutualTls => ("mutualTLS", &["allow"]),
+        }
+    }
+
+    fn takes_tokens(self) -> bool {
+        match self {
+            Self::Bearer | Self::OAuth2 | Self::OpenIdConnect => true,
+            Self::ApiKey | Self::Basic | Self::Http | Self::MutualTls => false,
+        }
+    }
+}
 
 pub fn schemes(check: &mut Check<'_>, raw: &Names<RawScheme>) -> Option<BTreeMap<SchemeName, Scheme>> {
     let mut schemes = BTreeMap::new();
@@ -76,88 +107,67 @@ pub fn schemes(check: &mut Check<'_>, raw: &Names<RawScheme>) -> Option<BTreeMap
 }
 
 fn kind(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind> {
-    let (kind, own): (&str, &[&str]) = match (raw.kind?, raw.scheme) {
-        (RawSchemeType::ApiKey, _) => ("apiKey", &["in", "name", "keys", "keys_file"]),
-        (RawSchemeType::Http, Some(RawHttpScheme::Bearer)) => ("http with bearer", &["scheme", "bearerFormat"]),
-        (RawSchemeType::Http, Some(RawHttpScheme::Basic)) => ("http with basic", &["scheme", "users_file"]),
-        (RawSchemeType::Http, None) => {
-            need(check, key, "scheme", "http", false);
-            return None;
-        }
-        (RawSchemeType::OAuth2, _) => ("oauth2", &["flows", "oauth2MetadataUrl"]),
-        (RawSchemeType::OpenIdConnect, _) => ("openIdConnect", &["openIdConnectUrl"]),
-        (RawSchemeType::MutualTls, _) => ("mutualTLS", &["allow"]),
+    let Some(kind) = Kind::of(raw.kind?, raw.scheme.as_deref()) else {
+        need(check, key, "scheme", "http", false);
+        return None;
     };
-    let takes_tokens = matches!(kind, "http with bearer" | "oauth2" | "openIdConnect");
+    let (described, own) = kind.described();
     for (name, given) in given(raw) {
-        let belongs = own.contains(&name) || (takes_tokens && JWT_KEYS.contains(&name));
+        let belongs = own.contains(&name) || (kind.takes_tokens() && TOKEN_KEYS.contains(&name));
         if given && !belongs {
-            check.problem(&join(key, name), format!("does not belong to the type {kind}"));
+            check.problem(&join(key, name), format!("does not belong to the type {described}"));
         }
     }
-    match (raw.kind?, raw.scheme) {
-        (RawSchemeType::ApiKey, _) => api_key(check, key, raw),
-        (RawSchemeType::Http, Some(RawHttpScheme::Basic)) => {
-            need(check, key, "users_file", kind, raw.users_file.is_some());
+    match kind {
+        Kind::ApiKey => api_key(check, key, raw),
+        Kind::Basic => {
+            need(check, key, "users_file", described, raw.users_file.is_some());
             let users_file = check.optional_path(&join(key, "users_file"), raw.users_file.as_ref());
             Some(SchemeKind::Basic {
                 users_file: users_file?,
             })
         }
-        (RawSchemeType::Http, _) => Some(SchemeKind::Bearer {
+        Kind::Bearer => Some(SchemeKind::Bearer {
             bearer_format: raw.bearer_format.clone(),
-            jwt: jwt(check, key, kind, raw)?,
+            tokens: tokens::tokens(check, key, described, raw, None)?,
         }),
-        (RawSchemeType::OAuth2, _) => oauth2(check, key, kind, raw),
-        (RawSchemeType::OpenIdConnect, _) => {
-            let url = published_url(check, key, "openIdConnectUrl", raw.open_id_connect_url.as_ref());
-            let is_given = raw.open_id_connect_url.is_some();
-            need(check, key, "openIdConnectUrl", kind, is_given);
-            let jwt = jwt(check, key, kind, raw);
-            Some(SchemeKind::OpenIdConnect { url: url?, jwt: jwt? })
+        Kind::Http => http(check, key, described, raw),
+        Kind::OAuth2 => oauth2(check, key, described, raw),
+        Kind::OpenIdConnect => {
+            let name = "openIdConnectUrl";
+            let url = published_url(check, key, name, raw.open_id_connect_url.as_ref());
+            need(check, key, name, described, raw.open_id_connect_url.is_some());
+            let document = raw.open_id_connect_url.as_deref().map(|url| (name, url));
+            let tokens = tokens::tokens(check, key, described, raw, document);
+            Some(SchemeKind::OpenIdConnect {
+                url: url?,
+                tokens: tokens?,
+            })
         }
-        (RawSchemeType::MutualTls, _) => mutual_tls(check, key, raw),
+        Kind::MutualTls => mutual_tls(check, key, raw),
     }
 }
 
 /// What reads the files of a scheme that is not complete.
 fn files_of(check: &mut Check<'_>, raw: &RawScheme) -> Option<SchemeKind> {
-    let stand_in = || "x".to_owned();
     let path = |text: &Option<String>| Some(check.base.join(text.as_ref().filter(|text| !text.is_empty())?));
-    match (raw.kind?, raw.scheme) {
-        (RawSchemeType::ApiKey, _) if raw.keys.is_none() => Some(SchemeKind::ApiKey {
+    match Kind::of(raw.kind?, raw.scheme.as_deref())? {
+        Kind::ApiKey if raw.keys.is_none() => Some(SchemeKind::ApiKey {
             place: ApiKeyPlace::Header,
-            name: stand_in(),
+            name: "x".to_owned(),
             keys: KeySource::File(path(&raw.keys_file)?),
         }),
-        (RawSchemeType::Http, Some(RawHttpScheme::Basic)) => Some(SchemeKind::Basic {
+        Kind::Basic => Some(SchemeKind::Basic {
             users_file: path(&raw.users_file)?,
         }),
-        (RawSchemeType::Http, Some(RawHttpScheme::Bearer))
-        | (RawSchemeType::OAuth2 | RawSchemeType::OpenIdConnect, _) => {
-            let keys = match (path(&raw.jwks_file), path(&raw.jwks_ca)) {
-                (Some(file), None) => JwksSource::File(file),
-                (None, Some(ca)) => JwksSource::Url {
-                    url: "https://localhost/".to_owned(),
-                    ca: Some(ca),
-                    refresh: DEFAULT_JWKS_REFRESH,
-                    cooldown: DEFAULT_JWKS_COOLDOWN,
-                },
-                (Some(_), Some(_)) | (None, None) => return None,
-            };
+        Kind::Bearer | Kind::OAuth2 | Kind::OpenIdConnect => {
+            let tokens = tokens::files_of(path(&raw.jwks_file), path(&raw.jwks_ca))?;
             Some(SchemeKind::Bearer {
                 bearer_format: None,
-                jwt: Jwt {
-                    issuer: stand_in(),
-                    audience: vec![stand_in()],
-                    keys,
-                    leeway: DEFAULT_LEEWAY,
-                    principal_claim: stand_in(),
-                    claims: Vec::new(),
-                },
+                tokens,
             })
         }
-        (RawSchemeType::ApiKey | RawSchemeType::Http | RawSchemeType::MutualTls, _) => None,
+        Kind::ApiKey | Kind::Http | Kind::MutualTls => None,
     }
 }
 
@@ -165,9 +175,10 @@ fn files_of(check: &mut Check<'_>, raw: &RawScheme) -> Option<SchemeKind> {
 fn mapping(check: &mut Check<'_>, key: &str, raw: &RawMapping, kind: &SchemeKind) -> Mapping {
     let scope = Scope::credential().only(match kind {
         SchemeKind::ApiKey { .. } | SchemeKind::Basic { .. } => &["attributes", "name", "scopes"],
-        SchemeKind::Bearer { .. } | SchemeKind::OAuth2 { .. } | SchemeKind::OpenIdConnect { .. } => {
-            &["claims", "name", "scopes"]
-        }
+        SchemeKind::Bearer { .. }
+        | SchemeKind::OAuth2 { .. }
+        | SchemeKind::OpenIdConnect { .. }
+        | SchemeKind::Http { .. } => &["claims", "name", "scopes"],
         SchemeKind::MutualTls { .. } => &["certificate", "name"],
     });
     let texts = Type::list(Type::Text);
@@ -190,7 +201,7 @@ fn mapping(check: &mut Check<'_>, key: &str, raw: &RawMapping, kind: &SchemeKind
     }
 }
 
-fn given(raw: &RawScheme) -> [(&'static str, bool); 20] {
+fn given(raw: &RawScheme) -> [(&'static str, bool); 23] {
     [
         ("in", raw.place.is_some()),
         ("name", raw.name.is_some()),
@@ -209,13 +220,16 @@ fn given(raw: &RawScheme) -> [(&'static str, bool); 20] {
         ("jwks_ca", raw.jwks_ca.is_some()),
         ("jwks_refresh", raw.jwks_refresh.is_some()),
         ("jwks_cooldown", raw.jwks_cooldown.is_some()),
+        ("profile", raw.profile.is_some()),
+        ("introspection", raw.introspection.is_some()),
+        ("check", raw.check.is_some()),
         ("leeway", raw.leeway.is_some()),
         ("principal_claim", raw.principal_claim.is_some()),
         ("allow", raw.allow.is_some()),
     ]
 }
 
-fn need(check: &mut Check<'_>, key: &str, name: &str, kind: &str, is_given: bool) {
+pub fn need(check: &mut Check<'_>, key: &str, name: &str, kind: &str, is_given: bool) {
     if !is_given {
         check.problem(&join(key, name), format!("is required with the type {kind}"));
     }
@@ -316,117 +330,44 @@ fn inline_keys(check: &mut Check<'_>, key: &str, raw: &List<RawKey>) -> Option<V
     complete.then_some(keys)
 }
 
+fn http(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<SchemeKind> {
+    let scheme = raw.scheme.as_ref()?;
+    // RFC 9110 §11.1: it is a `token`, as names of fields are.
+    let is_name = http::HeaderName::from_bytes(scheme.as_bytes()).is_ok();
+    if !is_name {
+        check.problem(
+            &join(key, "scheme"),
+            format!("`{scheme}` cannot be the name of an HTTP authentication scheme"),
+        );
+    }
+    need(check, key, "check", kind, raw.check.is_some());
+    let asking = tokens::check(check, &join(key, "check"), raw.check.as_ref()?);
+    is_name.then_some(SchemeKind::Http {
+        scheme: scheme.clone(),
+        check: asking?,
+        claims: Vec::new(),
+    })
+}
+
 fn oauth2(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<SchemeKind> {
     need(check, key, "flows", kind, raw.flows.is_some());
     if raw.flows.as_ref().is_some_and(serde_json::Map::is_empty) {
         check.problem(&join(key, "flows"), "is empty; cards need at least one flow");
     }
-    let metadata_url = published_url(check, key, "oauth2MetadataUrl", raw.oauth2_metadata_url.as_ref());
-    let jwt = jwt(check, key, kind, raw);
+    let name = "oauth2MetadataUrl";
+    let metadata_url = published_url(check, key, name, raw.oauth2_metadata_url.as_ref());
+    let document = raw.oauth2_metadata_url.as_deref().map(|url| (name, url));
+    let tokens = tokens::tokens(check, key, kind, raw, document);
     Some(SchemeKind::OAuth2 {
         flows: raw.flows.clone()?.into(),
         metadata_url,
-        jwt: jwt?,
+        tokens: tokens?,
     })
 }
 
 fn published_url(check: &mut Check<'_>, key: &str, name: &str, text: Option<&String>) -> Option<String> {
     let text = text?;
     check.plain_url(&join(key, name), text).map(|_| text.clone())
-}
-
-fn jwt(check: &mut Check<'_>, key: &str, kind: &str, raw: &RawScheme) -> Option<Jwt> {
-    need(check, key, "issuer", kind, raw.issuer.is_some());
-    need(check, key, "audience", kind, raw.audience.is_some());
-    let issuer = check.text(&join(key, "issuer"), raw.issuer.as_ref());
-    let audience_key = join(key, "audience");
-    let mut audience = Vec::new();
-    if let Some(list) = &raw.audience {
-        if list.is_empty() {
-            check.problem(
-                &audience_key,
-                "is empty, so that no token could pass; name this gateway's audience",
-            );
-        }
-        for (index, text) in list.items() {
-            audience.extend(check.text(&place(&audience_key, index), Some(text)));
-        }
-    }
-    let keys = jwks(check, key, raw);
-    let leeway = raw.leeway.map_or(DEFAULT_LEEWAY, |leeway| {
-        check.time(&join(key, "leeway"), leeway, Duration::ZERO, MAX_LEEWAY)
-    });
-    if raw.principal_claim.is_some() && raw.principal.as_ref().is_some_and(|mapping| mapping.name.is_some()) {
-        check.problem(&join(key, "principal_claim"), "has no effect beside `principal.name`");
-    }
-    let principal_claim = match &raw.principal_claim {
-        Some(claim) => check.text(&join(key, "principal_claim"), Some(claim))?,
-        None => DEFAULT_PRINCIPAL_CLAIM.to_owned(),
-    };
-    Some(Jwt {
-        issuer: issuer?,
-        audience,
-        keys: keys?,
-        leeway,
-        principal_claim,
-        claims: Vec::new(),
-    })
-}
-
-fn jwks(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<JwksSource> {
-    for (name, given) in [
-        ("jwks_ca", raw.jwks_ca.is_some()),
-        ("jwks_refresh", raw.jwks_refresh.is_some()),
-        ("jwks_cooldown", raw.jwks_cooldown.is_some()),
-    ] {
-        if given && raw.jwks_url.is_none() && !check.was_given_up(&join(key, "jwks_url")) {
-            check.problem(&join(key, name), "belongs to `jwks_url`");
-        }
-    }
-    let url = match (&raw.jwks_file, &raw.jwks_url) {
-        (Some(file), None) => {
-            return check.path(&join(key, "jwks_file"), file).map(JwksSource::File);
-        }
-        (None, Some(url)) => url,
-        (Some(_), Some(_)) => {
-            check.problem(key, "has both `jwks_file` and `jwks_url`; keep one of them");
-            return None;
-        }
-        (None, None) => {
-            check.problem(
-                key,
-                "needs `jwks_file` or `jwks_url` (discovery documents and cards are not followed to find keys)",
-            );
-            return None;
-        }
-    };
-    let url_key = join(key, "jwks_url");
-    let parsed = check.plain_url(&url_key, url);
-    if let Some(parsed) = &parsed {
-        if !parsed.secure && !parsed.is_loopback() {
-            check.problem(
-                &url_key,
-                "must be https: whoever can change these keys can make tokens; http only on a loopback address",
-            );
-        }
-        if !parsed.secure && raw.jwks_ca.is_some() {
-            check.problem(&join(key, "jwks_ca"), "has no effect: `jwks_url` is http");
-        }
-    }
-    let refresh = raw.jwks_refresh.map_or(DEFAULT_JWKS_REFRESH, |refresh| {
-        check.time(&join(key, "jwks_refresh"), refresh, SECOND, DAY)
-    });
-    let cooldown = raw.jwks_cooldown.map_or(DEFAULT_JWKS_COOLDOWN, |cooldown| {
-        check.time(&join(key, "jwks_cooldown"), cooldown, SECOND, DAY)
-    });
-    let ca = check.optional_path(&join(key, "jwks_ca"), raw.jwks_ca.as_ref());
-    parsed?;
-    Some(JwksSource::Url {
-        url: url.clone(),
-        ca,
-        refresh,
-        cooldown,
-    })
 }
 
 fn mutual_tls(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<SchemeKind> {

@@ -1,9 +1,11 @@
 //! How the schemes that cards publish are verified.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::super::Secret;
+use super::ClientAuthentication;
 use crate::expression::Expression;
 
 /// How a scheme that cards publish is verified.
@@ -33,21 +35,29 @@ pub enum SchemeKind {
     /// `http` scheme `bearer`.
     Bearer {
         bearer_format: Option<String>,
-        jwt: Jwt,
+        tokens: Tokens,
     },
     /// `http` scheme `basic`.
     Basic {
         users_file: PathBuf,
     },
-    /// Published with its flows (an object, passed as is); tokens verified as JWT.
+    /// Any other `http` scheme.
+    Http {
+        /// As it was written; names of schemes have no case (RFC 9110 §11.1).
+        scheme: String,
+        check: Asking,
+        /// The claims that become attributes of the principal: those that a policy asks for.
+        claims: Vec<String>,
+    },
+    /// Published with its flows (an object, passed as is).
     OAuth2 {
         flows: serde_json::Value,
         metadata_url: Option<String>,
-        jwt: Jwt,
+        tokens: Tokens,
     },
     OpenIdConnect {
         url: String,
-        jwt: Jwt,
+        tokens: Tokens,
     },
     MutualTls {
         allow: Vec<CertificateRule>,
@@ -55,10 +65,37 @@ pub enum SchemeKind {
 }
 
 impl SchemeKind {
-    pub fn jwt_mut(&mut self) -> Option<&mut Jwt> {
+    /// How its tokens are verified, if it has any.
+    pub fn tokens(&self) -> Option<&Tokens> {
         match self {
-            Self::Bearer { jwt, .. } | Self::OAuth2 { jwt, .. } | Self::OpenIdConnect { jwt, .. } => Some(jwt),
+            Self::Bearer { tokens, .. } | Self::OAuth2 { tokens, .. } | Self::OpenIdConnect { tokens, .. } => {
+                Some(tokens)
+            }
+            Self::ApiKey { .. } | Self::Basic { .. } | Self::Http { .. } | Self::MutualTls { .. } => None,
+        }
+    }
+
+    /// The claims that become attributes.
+    pub fn claims_mut(&mut self) -> Option<&mut Vec<String>> {
+        match self {
+            Self::Bearer { tokens, .. } | Self::OAuth2 { tokens, .. } | Self::OpenIdConnect { tokens, .. } => {
+                Some(&mut tokens.claims)
+            }
+            Self::Http { claims, .. } => Some(claims),
             Self::ApiKey { .. } | Self::Basic { .. } | Self::MutualTls { .. } => None,
+        }
+    }
+
+    /// The gateway's own secret at who is asked about tokens.
+    pub fn client_secret_mut(&mut self) -> Option<&mut Secret<String>> {
+        match self {
+            Self::Bearer { tokens, .. } | Self::OAuth2 { tokens, .. } | Self::OpenIdConnect { tokens, .. } => {
+                match &mut tokens.proof {
+                    TokenProof::Introspection { client, .. } => Some(&mut client.secret),
+                    TokenProof::Signature { .. } => None,
+                }
+            }
+            Self::ApiKey { .. } | Self::Basic { .. } | Self::Http { .. } | Self::MutualTls { .. } => None,
         }
     }
 }
@@ -143,12 +180,13 @@ impl Attribute {
     }
 }
 
+/// Whose tokens are taken, and how they prove anything.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Jwt {
+pub struct Tokens {
     pub issuer: String,
-    /// Any of these must be in `aud`.
+    /// Any of these must be in `aud`. Only with introspection perhaps none: then `aud` is not looked at.
     pub audience: Vec<String>,
-    pub keys: JwksSource,
+    pub proof: TokenProof,
     /// Clock skew allowed for `exp` and `nbf`.
     pub leeway: Duration,
     /// The claim that names the principal; `sub` by default.
@@ -158,14 +196,76 @@ pub struct Jwt {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+pub enum TokenProof {
+    /// They are JWTs.
+    Signature { keys: JwksSource, profile: TokenProfile },
+    /// The issuer is asked (RFC 7662).
+    Introspection { asking: Asking, client: Client },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenProfile {
+    /// Any JWT for this audience.
+    Jwt,
+    /// RFC 9068.
+    AccessToken,
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub enum JwksSource {
     File(PathBuf),
-    Url {
+    Fetched(FetchedKeys),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct FetchedKeys {
+    pub place: KeysPlace,
+    pub ca: Option<PathBuf>,
+    pub refresh: Duration,
+    pub cooldown: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeysPlace {
+    Url(String),
+    /// Where a discovery document at this URL says (OpenID Connect Discovery 1.0 §4, RFC 8414 §3), if it is of this issuer.
+    Discovery {
         url: String,
-        ca: Option<PathBuf>,
-        refresh: Duration,
-        cooldown: Duration,
+        issuer: String,
     },
+}
+
+impl JwksSource {
+    /// What is read from the disk for it.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Fetched(fetched) => fetched.ca.as_deref(),
+        }
+    }
+}
+
+/// How somebody is asked about credentials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asking {
+    pub url: String,
+    pub ca: Option<PathBuf>,
+    /// For one question.
+    pub timeout: Duration,
+    /// How long a yes holds; zero: for one request.
+    pub cache_ttl: Duration,
+    /// How long a no holds.
+    pub negative_ttl: Duration,
+    /// Most questions under way.
+    pub concurrent: usize,
+}
+
+/// As whom the gateway asks (RFC 6749 §2.3.1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Client {
+    pub id: String,
+    pub secret: Secret<String>,
+    pub authentication: ClientAuthentication,
 }
 
 /// One rule that admits a client certificate; `*` matches any run of characters.

@@ -82,6 +82,7 @@ fn nothing_shows_a_secret() {
     let text = "
 security_schemes:
   key: { type: apiKey, in: header, name: X, keys: [ { id: partner, hash: \"sha256:abab:1111111111111111111111111111111111111111111111111111111111111111\" } ] }
+  opaque: { type: http, scheme: bearer, issuer: i, introspection: { url: https://i, client_id: gateway, client_secret: \"${T}\" } }
 agents:
   - name: a
     path: /a
@@ -91,7 +92,15 @@ agents:
   - { name: c, path: /c, upstream: { endpoints: [ { url: http://a } ], credential: { header: { name: X-Key, value: hunter2 } } } }";
     let config = good(text, &[("T", "hunter2")]);
     let shown = redacted(&config);
-    for text in [shown.to_string(), format!("{:?}", config.agents[1].upstream)] {
+    assert_eq!(
+        shown["security_schemes"]["opaque"]["introspection"]["client_secret"],
+        "[redacted]"
+    );
+    for text in [
+        shown.to_string(),
+        format!("{:?}", config.agents[1].upstream),
+        format!("{:?}", config.security_schemes),
+    ] {
         for secret in ["hunter2", "1111", "abab"] {
             assert!(!text.contains(secret), "{secret} shows in {text}");
         }
@@ -129,6 +138,8 @@ state: { store: memory }
 security_schemes:
   token: { type: http, scheme: bearer, issuer: i, audience: [ a ], jwks_file: /keys }
   machine: { type: mutualTLS, allow: [ \"dns:*.x\" ] }
+  found: { type: openIdConnect, openIdConnectUrl: https://i, issuer: i, audience: [ a ], jwks_ca: /ca, profile: at+jwt }
+  other: { type: http, scheme: digest, check: { url: https://c, ca: /ca, concurrent: 7, cache_ttl: 1m } }
 security: [ { token: [] } ]
 agents:
   - name: a

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::{
-    AgentRoute, ApiKeyPlace, Balance, CardForm, CertificateRule, Environment, JwksSource, KeySource, LimitBound,
-    SchemeKind, Store, parse,
+    AgentRoute, ApiKeyPlace, Asking, Balance, CallerPattern, CardForm, CertificateRule, Client, ClientAuthentication,
+    Environment, FetchedKeys, JwksSource, KeySource, KeysPlace, LimitBound, SchemeKind, Secret, Store, TokenProfile,
+    TokenProof, parse,
 };
 use super::{good, one_agent};
 use crate::a2a::security::{SchemeUse, Security};
@@ -203,24 +204,23 @@ agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }
         other => panic!("{other:?}"),
     }
     match &schemes["token"].kind {
-        SchemeKind::Bearer { jwt, .. } => {
+        SchemeKind::Bearer { tokens, .. } => {
             assert_eq!(
-                (jwt.issuer.as_str(), jwt.principal_claim.as_str()),
+                (tokens.issuer.as_str(), tokens.principal_claim.as_str()),
                 ("https://i/", "sub")
             );
-            assert_eq!(jwt.leeway, Duration::from_secs(30));
-            match &jwt.keys {
-                JwksSource::Url {
-                    url,
-                    refresh,
-                    cooldown,
-                    ca: None,
-                } => {
-                    assert_eq!(url, "http://127.0.0.1:1/keys?x=1");
-                    assert_eq!((refresh.as_secs(), cooldown.as_secs()), (900, 60));
-                }
-                other => panic!("{other:?}"),
-            }
+            assert_eq!(tokens.leeway, Duration::from_secs(30));
+            let keys = FetchedKeys {
+                place: KeysPlace::Url("http://127.0.0.1:1/keys?x=1".to_owned()),
+                ca: None,
+                refresh: Duration::from_secs(900),
+                cooldown: Duration::from_secs(60),
+            };
+            let proof = TokenProof::Signature {
+                keys: JwksSource::Fetched(keys),
+                profile: TokenProfile::Jwt,
+            };
+            assert_eq!(tokens.proof, proof);
         }
         other => panic!("{other:?}"),
     }
@@ -254,4 +254,105 @@ fn a_card_is_one_for_all_unless_it_is_by_version() {
         one_agent("path: /, card: { form: by_version }").card.form,
         CardForm::ByVersion
     );
+}
+
+#[test]
+fn keys_are_found_through_documents_where_nothing_else_says_how() {
+    let scheme = |text: &str| {
+        let text = format!(
+            "
+security_schemes: {{ one: {{ issuer: https://i, audience: [ a ], {text} }} }}
+agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }} }} ]"
+        );
+        let kind = good(&text, &[]).security_schemes["one"].kind.clone();
+        match &kind.tokens().unwrap().proof {
+            TokenProof::Signature { keys, profile } => (keys.clone(), *profile),
+            TokenProof::Introspection { .. } => panic!("{kind:?}"),
+        }
+    };
+    let discovery = |url: &str, refresh: u64| {
+        let (url, issuer) = (url.to_owned(), "https://i".to_owned());
+        JwksSource::Fetched(FetchedKeys {
+            place: KeysPlace::Discovery { url, issuer },
+            ca: None,
+            refresh: Duration::from_secs(refresh),
+            cooldown: Duration::from_secs(60),
+        })
+    };
+    let (keys, profile) = scheme("type: openIdConnect, openIdConnectUrl: https://i/d");
+    assert_eq!((keys, profile), (discovery("https://i/d", 900), TokenProfile::Jwt));
+    let (keys, profile) =
+        scheme("type: oauth2, flows: { x: {} }, oauth2MetadataUrl: https://i/m, jwks_refresh: 1m, profile: at+jwt");
+    assert_eq!(
+        (keys, profile),
+        (discovery("https://i/m", 60), TokenProfile::AccessToken)
+    );
+    let (keys, _) = scheme("type: openIdConnect, openIdConnectUrl: http://i/d, jwks_file: /k");
+    assert_eq!(keys, JwksSource::File("/k".into()), "the document is for cards alone");
+}
+
+#[test]
+fn somebody_is_asked_about_credentials() {
+    let text = "
+security_schemes:
+  opaque:
+    type: http
+    scheme: Bearer
+    issuer: https://i
+    introspection: { url: https://i/introspect, client_id: gateway, client_secret: \"${S}\", authentication: post, cache_ttl: 1m }
+  other: { type: http, scheme: Digest, check: { url: \"http://[::1]:1/check\", concurrent: 3 } }
+agents: [ { name: a, path: /, upstream: { endpoints: [ { url: http://a } ] } } ]";
+    let schemes = good(text, &[("S", "hunter2")]).security_schemes;
+    let seconds = Duration::from_secs;
+    match &schemes["opaque"].kind {
+        SchemeKind::Bearer { tokens, .. } => {
+            assert!(tokens.audience.is_empty());
+            let proof = TokenProof::Introspection {
+                asking: Asking {
+                    url: "https://i/introspect".to_owned(),
+                    ca: None,
+                    timeout: seconds(2),
+                    cache_ttl: seconds(60),
+                    negative_ttl: seconds(5),
+                    concurrent: 64,
+                },
+                client: Client {
+                    id: "gateway".to_owned(),
+                    secret: Secret::new("hunter2".to_owned()),
+                    authentication: ClientAuthentication::Post,
+                },
+            };
+            assert_eq!(tokens.proof, proof);
+        }
+        other => panic!("{other:?}"),
+    }
+    match &schemes["other"].kind {
+        SchemeKind::Http { scheme, check, .. } => {
+            assert_eq!(scheme, "Digest");
+            assert_eq!((check.cache_ttl, check.concurrent), (Duration::ZERO, 3));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_id_is_told_from_an_attribute_by_its_kind() {
+    let text = "
+agents:
+  - name: a
+    path: /
+    upstream: { endpoints: [ { url: http://a } ] }
+    policy:
+      task_sharing:
+        - { owners: [ \"*\" ], with: [ \"http:digest:a=b\", \"jwt:https://i#a=b\", \"http://x/tenant=b\", tenant=b ], access: read }";
+    let with = &good(text, &[]).agents[0].policy.task_sharing[0].with;
+    let id = |text: &str| CallerPattern::Id(text.to_owned());
+    let attribute = |text: &str| CallerPattern::Attribute(text.to_owned());
+    let expected = [
+        id("http:digest:a=b"),
+        id("jwt:https://i#a=b"),
+        attribute("http://x/tenant=b"),
+        attribute("tenant=b"),
+    ];
+    assert_eq!(*with, expected);
 }

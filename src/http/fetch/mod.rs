@@ -1,4 +1,4 @@
-//! One small request: how the gateway reads key sets and agent cards, asks for tokens, and tells webhooks.
+//! One small request: how the gateway reads key sets and agent cards, asks for tokens and about credentials, and tells webhooks.
 //!
 //! Everything is bounded: the whole exchange by one deadline, the head and the body by size. The connection is opened for
 //! the request, driven by the same future and closed after it, so dropping the future leaves nothing behind. HTTP/1.1
@@ -108,14 +108,6 @@ pub enum Error {
     Timeout { host: String, after: Duration },
 }
 
-/// What of an answer is wanted.
-#[derive(Clone, Copy)]
-enum Reads {
-    Whole,
-    /// And the head.
-    Status,
-}
-
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Fetcher {
@@ -138,22 +130,20 @@ impl Fetcher {
     }
 
     pub async fn get(&self, url: &str, options: &Options) -> Result<Fetched, Error> {
-        let target = Target::parse(url)?;
-        let request = target.request(Method::GET, Bytes::new(), options);
-        let exchange = async {
-            let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
-            self.exchange(stream, &target, request, options, Reads::Whole).await
-        };
-        target.within(options.timeout, exchange).await
+        self.ask(url, Method::GET, Bytes::new(), options).await
     }
 
-    /// Posts to an address of the configuration, and reads the answer.
+    /// Posts to an address of the configuration, and reads what it answers.
     pub async fn submit(&self, url: &str, body: Bytes, options: &Options) -> Result<Fetched, Error> {
+        self.ask(url, Method::POST, body, options).await
+    }
+
+    async fn ask(&self, url: &str, method: Method, body: Bytes, options: &Options) -> Result<Fetched, Error> {
         let target = Target::parse(url)?;
-        let request = target.request(Method::POST, body, options);
+        let request = target.request(method, body, options);
         let exchange = async {
             let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
-            self.exchange(stream, &target, request, options, Reads::Whole).await
+            self.exchange(stream, &target, request, Wanted::Answer, options).await
         };
         target.within(options.timeout, exchange).await
     }
@@ -178,7 +168,7 @@ impl Fetcher {
                 return Err(Error::Forbidden { host: host() });
             }
             let stream = TcpStream::connect(allowed.as_slice()).await;
-            self.exchange(stream, &target, request, options, Reads::Status).await
+            self.exchange(stream, &target, request, Wanted::Status, options).await
         };
         target
             .within(options.timeout, exchange)
@@ -191,15 +181,15 @@ impl Fetcher {
         stream: io::Result<TcpStream>,
         target: &Target,
         request: Request<Full<Bytes>>,
+        wanted: Wanted,
         options: &Options,
-        reads: Reads,
     ) -> Result<Fetched, Error> {
         let host = || target.display.clone();
         let connect = |source| Error::Connect { host: host(), source };
         let stream = stream.map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
         let Some(name) = &target.secure else {
-            return talk(stream, target, request, options, reads).await;
+            return talk(stream, target, request, wanted, options).await;
         };
         let name = options.server_name.as_ref().unwrap_or(name);
         let stream = self
@@ -207,8 +197,15 @@ impl Fetcher {
             .connect(name.clone(), stream)
             .await
             .map_err(|source| Error::Tls { host: host(), source })?;
-        talk(stream, target, request, options, reads).await
+        talk(stream, target, request, wanted, options).await
     }
+}
+
+/// What is read of an answer.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Status,
+    Answer,
 }
 
 /// One request on a fresh connection. The connection is polled beside the exchange, not spawned: it cannot outlive it.
@@ -216,8 +213,8 @@ async fn talk<I>(
     io: I,
     target: &Target,
     request: Request<Full<Bytes>>,
+    wanted: Wanted,
     options: &Options,
-    reads: Reads,
 ) -> Result<Fetched, Error>
 where
     I: AsyncRead + AsyncWrite + Unpin,
@@ -251,9 +248,9 @@ where
                 status: head.status,
             });
         }
-        let body = match reads {
-            Reads::Whole => read(body, target, options).await?,
-            Reads::Status => Bytes::new(),
+        let body = match wanted {
+            Wanted::Answer => read(body, target, options).await?,
+            Wanted::Status => Bytes::new(),
         };
         Ok(Fetched {
             status: head.status,

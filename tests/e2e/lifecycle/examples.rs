@@ -52,6 +52,10 @@ fn on_loopback(text: &str) -> String {
             .replace("http://agent:", "http://127.0.0.1:")
             .replace("jwks_url: https://login.example.com/", "jwks_url: https://127.0.0.1:1/")
             .replace("https://login.example.com/token", "https://127.0.0.1:1/token")
+            .replace(
+                "openIdConnectUrl: https://login.example.com/",
+                "openIdConnectUrl: https://127.0.0.1:1/",
+            )
             .replace(":9999", ":1")
             .replace(":9998", ":1")
             .replace(":9997", ":1")
@@ -143,6 +147,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
         "AUDIT_KEY",
         "REDIS_PASSWORD",
         "LEDGER_SECRET",
+        "INTROSPECTION_SECRET",
     ] {
         program.env(name, SECRET);
     }

@@ -406,6 +406,9 @@ fn schemes_survive_every_form() {
             bearer_format: Some("JWT".to_owned()),
         },
         SchemeFormKind::HttpBasic,
+        SchemeFormKind::HttpOther {
+            scheme: "SCRAM-SHA-256".to_owned(),
+        },
         SchemeFormKind::OAuth2 {
             flows: flows.as_object().unwrap().clone(),
             metadata_url: Some("m".to_owned()),
@@ -443,7 +446,13 @@ fn schemes_are_read_as_javascript_servers_print_them() {
     );
     check(json!({"mtlsSecurityScheme": {}}), Some(SchemeFormKind::MutualTls));
     check(json!({"scheme": {"$case": "other", "value": {}}}), None);
-    check(json!({"type": "http", "scheme": "digest"}), None);
+    check(
+        json!({"type": "http", "scheme": "digest"}),
+        Some(SchemeFormKind::HttpOther {
+            scheme: "digest".to_owned(),
+        }),
+    );
+    check(json!({"type": "http", "scheme": ""}), None);
     check(json!({"type": "apiKey", "in": "body", "name": "k"}), None);
     check(json!({"type": "openIdConnect"}), None);
     check(json!({}), None);

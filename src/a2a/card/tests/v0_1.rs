@@ -47,6 +47,10 @@ fn what_callers_must_show_is_said_by_name_or_not_at_all() {
     fn check(enforced: Alternatives<'_>, expected: Option<Option<Value>>) {
         let got = old(&json!({"name": "n"}), |input| {
             input.enforced = security(enforced);
+            let other = SchemeFormKind::HttpOther {
+                scheme: "Digest".to_owned(),
+            };
+            input.schemes.insert("other".to_owned(), scheme(other));
         });
         let got = got.map(|card| card.get("authentication").map(|it| it["schemes"].clone()));
         assert_eq!(got, expected, "{enforced:?}");
@@ -54,6 +58,7 @@ fn what_callers_must_show_is_said_by_name_or_not_at_all() {
     check(&[], Some(None));
     check(&[&[("bearer", &[])], &[]], Some(None));
     check(&[&[("bearer", &[])]], Some(Some(json!(["Bearer"]))));
+    check(&[&[("other", &[])]], Some(Some(json!(["Digest"]))));
     check(
         &[
             &[("key", &[])],

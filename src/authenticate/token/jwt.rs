@@ -3,8 +3,7 @@
 //! The algorithm comes from the key, the key from the configured issuer; nothing in a token's header can change either.
 //! Times are compared with the gateway's clock here, everything else about claims is required by `validation`. A token
 //! that was verified is remembered by its SHA-256 until it expires or the keys change, so that a caller costs one
-//! signature check a token. Only the `Authorization` field is read: a token in a query or a body (RFC 6750 §2.2, §2.3)
-//! ends in logs.
+//! signature check a token.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +11,6 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::request;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation};
 use quick_cache::sync::Cache;
@@ -20,32 +18,21 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::claims::Claims;
-use super::facts::{Facts, Given};
-use super::jwks::{self, KeySet};
-use super::remote::Remote;
-use super::verifiers::Commit;
-use super::{Authorization, Credential, Invalid, Proof, Shown, authorization, sha256};
-use crate::clock::Clock;
-use crate::config::{self, JwksSource, Mapping, Problem, files};
+use super::super::claims::Claims;
+use super::super::jwks::{self, KeySet};
+use super::super::remote::Remote;
+use super::super::verifiers::Commit;
+use super::super::{Invalid, Proof, Shown, api_key, sha256};
+use super::Terms;
+use crate::config::{JwksSource, Problem, TokenProfile, files};
 use crate::drain::Drain;
 
-/// Refused before it is parsed; header sections are bounded at 64 KiB, tokens of issuers rarely pass 4 KiB.
-pub(super) const MAX_TOKEN: usize = 8 * 1024;
 /// Verified tokens that are remembered, about 300 bytes each; the least used one makes room.
 const MAX_VERIFIED: usize = 10_000;
 
 pub(super) struct Verifier {
-    scheme: Arc<str>,
-    issuer: String,
-    audience: Vec<String>,
-    /// Seconds.
-    leeway: u64,
-    principal_claim: String,
-    /// Those that are kept.
-    claims: Vec<String>,
-    mapping: Mapping,
-    clock: Clock,
+    terms: Arc<Terms>,
+    profile: TokenProfile,
     keys: Arc<ArcSwapOption<KeySet>>,
     source: Arc<Source>,
     verified: Cache<[u8; 32], Verified>,
@@ -69,94 +56,49 @@ struct Verified {
 }
 
 impl Verifier {
-    /// `before` is the verifier of an earlier configuration whose keys come from the same place: if that is a URL, they and
+    /// `before` is the verifier of an earlier configuration whose keys come from the same place: if they are fetched, they and
     /// the job that fetches them are shared.
     pub(super) fn load(
-        scheme: &Arc<str>,
+        terms: &Arc<Terms>,
         key: &str,
-        jwt: &config::Jwt,
-        mapping: &Mapping,
-        clock: &Clock,
+        keys_from: &JwksSource,
+        profile: TokenProfile,
         before: Option<&Self>,
-    ) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
-        if jwt.issuer.is_empty() || jwt.issuer.contains('#') {
-            problems.push(Problem::new(
-                format!("{key}.issuer"),
-                "must be an issuer URL without a fragment; `#` separates it from the subject in the principal's id",
-            ));
-        }
-        if jwt.audience.is_empty() || jwt.audience.iter().any(String::is_empty) {
-            problems.push(Problem::new(
-                format!("{key}.audience"),
-                "must name at least one audience; without it tokens for other services would be accepted",
-            ));
-        }
-        if jwt.principal_claim.is_empty() {
-            problems.push(Problem::new(format!("{key}.principal_claim"), "must name a claim"));
-        }
-        let mut keys = Arc::new(ArcSwapOption::empty());
-        let source = match &jwt.keys {
-            JwksSource::File(path) => match read_keys(key, path) {
-                Ok(set) => {
-                    keys.store(Some(Arc::new(set)));
-                    Some(Arc::new(Source::File(path.clone())))
-                }
-                Err(problem) => {
-                    problems.push(problem);
-                    None
-                }
-            },
-            JwksSource::Url {
-                url,
-                ca,
-                refresh,
-                cooldown,
-            } => match before {
-                Some(before) => {
-                    keys = Arc::clone(&before.keys);
-                    Some(Arc::clone(&before.source))
-                }
-                None => match Remote::new(scheme, url, ca.as_deref(), *refresh, *cooldown, Arc::clone(&keys)) {
-                    Ok(remote) => {
-                        let stop = CancellationToken::new();
-                        Some(Arc::new(Source::Url {
-                            remote: Arc::new(remote),
-                            stop: stop.clone(),
-                            _stop_with_me: stop.drop_guard(),
-                        }))
-                    }
-                    Err(cause) => {
-                        problems.push(Problem::new(format!("{key}.jwks_ca"), cause));
-                        None
-                    }
-                },
-            },
+    ) -> Result<Self, Problem> {
+        let (keys, source) = match (keys_from, before) {
+            (JwksSource::File(path), _) => {
+                let keys = ArcSwapOption::from_pointee(read_keys(key, path)?);
+                (Arc::new(keys), Arc::new(Source::File(path.clone())))
+            }
+            (JwksSource::Fetched(_), Some(before)) => (Arc::clone(&before.keys), Arc::clone(&before.source)),
+            (JwksSource::Fetched(fetched), None) => {
+                let keys = Arc::new(ArcSwapOption::empty());
+                let remote = Remote::new(&terms.scheme, fetched, &keys)
+                    .map_err(|cause| Problem::new(format!("{key}.jwks_ca"), cause))?;
+                let stop = CancellationToken::new();
+                let source = Source::Url {
+                    remote: Arc::new(remote),
+                    stop: stop.clone(),
+                    _stop_with_me: stop.drop_guard(),
+                };
+                (keys, Arc::new(source))
+            }
         };
-        match source {
-            Some(source) if problems.is_empty() => Ok(Self {
-                scheme: Arc::clone(scheme),
-                issuer: jwt.issuer.clone(),
-                audience: jwt.audience.clone(),
-                leeway: jwt.leeway.as_secs(),
-                principal_claim: jwt.principal_claim.clone(),
-                claims: jwt.claims.clone(),
-                mapping: mapping.clone(),
-                clock: clock.clone(),
-                keys,
-                source,
-                verified: Cache::new(MAX_VERIFIED),
-            }),
-            Some(_) | None => Err(problems),
-        }
+        Ok(Self {
+            terms: Arc::clone(terms),
+            profile,
+            keys,
+            source,
+            verified: Cache::new(MAX_VERIFIED),
+        })
     }
 
-    /// The verifier of what the file holds by now, if that is something else. Keys at a URL renew themselves.
-    pub(super) fn renewed(&self, key: &str) -> Result<Option<Self>, Vec<Problem>> {
+    /// The verifier of what the file holds by now, if that is something else. Keys that are fetched renew themselves.
+    pub(super) fn renewed(&self, key: &str) -> Result<Option<Self>, Problem> {
         let Source::File(path) = &*self.source else {
             return Ok(None);
         };
-        let new = read_keys(key, path).map_err(|problem| vec![problem])?;
+        let new = read_keys(key, path)?;
         if self
             .keys
             .load()
@@ -166,14 +108,8 @@ impl Verifier {
             return Ok(None);
         }
         Ok(Some(Self {
-            scheme: Arc::clone(&self.scheme),
-            issuer: self.issuer.clone(),
-            audience: self.audience.clone(),
-            leeway: self.leeway,
-            principal_claim: self.principal_claim.clone(),
-            claims: self.claims.clone(),
-            mapping: self.mapping.clone(),
-            clock: self.clock.clone(),
+            terms: Arc::clone(&self.terms),
+            profile: self.profile,
             keys: Arc::new(ArcSwapOption::from_pointee(new)),
             source: Arc::clone(&self.source),
             verified: Cache::new(MAX_VERIFIED),
@@ -181,26 +117,17 @@ impl Verifier {
     }
 
     /// Takes what the CA file says by now about where the keys are fetched.
-    pub(super) fn trust_again(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
+    pub(super) fn trust_again(&self, key: &str) -> Result<Option<Commit>, Problem> {
         let Source::Url { remote, .. } = &*self.source else {
             return Ok(None);
         };
-        let trust = remote
-            .changed_trust()
-            .map_err(|cause| vec![Problem::new(format!("{key}.jwks_ca"), cause)])?;
+        let changed = remote.trust.changed();
+        let changed = changed.map_err(|cause| Problem::new(format!("{key}.jwks_ca"), cause))?;
         let remote = Arc::clone(remote);
-        Ok(trust.map(|trust| Box::new(move || remote.trust(trust)) as Commit))
+        Ok(changed.map(|new| Box::new(move || remote.trust.believe(new)) as Commit))
     }
 
-    /// Whether a token that was good before has not expired, and is for this issuer and one of these audiences: more cannot be told without it.
-    pub(super) fn expects(&self, id: &str, audience: &[String], expires: u64) -> bool {
-        let issuer = format!("jwt:{}", super::encode(&format!("{}#", self.issuer)));
-        self.clock.unix_seconds() < expires
-            && id.starts_with(&issuer)
-            && audience.iter().any(|audience| self.audience.contains(audience))
-    }
-
-    /// Starts the job that fetches the keys, if they stand at a URL.
+    /// Starts the job that fetches the keys, if they are fetched.
     pub(super) fn start(&self, drain: &Drain) {
         if let Source::Url { remote, stop, .. } = &*self.source
             && remote.claim_start()
@@ -219,19 +146,14 @@ impl Verifier {
         self.keys.load().is_some()
     }
 
-    pub(super) async fn verify(&self, parts: &request::Parts) -> Shown {
-        let token = match bearer(parts) {
-            Ok(Some(token)) => token,
-            Ok(None) => return Shown::Nothing,
-            Err(reason) => return Shown::Refused(reason),
-        };
+    pub(super) async fn verify(&self, token: &[u8]) -> Shown {
         let digest = sha256(&[token]);
-        let now = self.clock.unix_seconds();
+        let now = self.terms.clock.unix_seconds();
         if let Some(proof) = self.remembered(&digest, now) {
             return Shown::Proof(proof);
         }
         // The issuer is looked at before any key is: a token of somebody else's must not make us ask this issuer.
-        let shape = match Shape::read(token, &self.issuer) {
+        let shape = match Shape::read(token, &self.terms.issuer, self.profile) {
             Ok(shape) => shape,
             Err(reason) => return Shown::Refused(reason),
         };
@@ -267,31 +189,21 @@ impl Verifier {
     }
 
     fn check(&self, token: &[u8], shape: &Shape, keys: &KeySet, now: u64) -> Result<Verified, Invalid> {
+        let terms = &*self.terms;
         let key = keys.select(shape.key_id.as_deref(), shape.algorithm)?;
-        let validation = validation(shape.algorithm, &self.issuer, &self.audience);
+        let validation = validation(shape.algorithm, &terms.issuer, &terms.audience);
         let token =
             jsonwebtoken::decode::<Claims>(token, &key.decoding, &validation).map_err(|error| reason(error.kind()))?;
         let claims = token.claims;
-        claims.issuer(&self.issuer)?;
-        claims.audience(&self.audience)?;
-        let expires = claims.times(now, self.leeway)?;
-        // With a mapping the claim is not needed.
-        let name = match self.mapping.name {
-            Some(_) => "",
-            None => claims.principal(&self.principal_claim)?,
-        };
-        let given = Given::Token {
-            claims: claims.all(),
-            kept: &self.claims,
-            issuer: &self.issuer,
-        };
-        let facts = Facts::new(&self.mapping, name, claims.scopes()?, &given)?;
-        let credential = Credential::Token {
-            audience: claims.matched(&self.audience),
-            expires,
-        };
+        claims.issuer(&terms.issuer)?;
+        claims.audience(&terms.audience)?;
+        let expires = claims.times(now, terms.leeway)?.ok_or(Invalid::MissingClaim)?;
+        match self.profile {
+            TokenProfile::Jwt => {}
+            TokenProfile::AccessToken => claims.access_token()?,
+        }
         Ok(Verified {
-            proof: Proof::new(&self.scheme, "jwt", facts, credential),
+            proof: terms.proof(&claims, Some(expires))?,
             generation: keys.generation,
             expires,
         })
@@ -332,27 +244,8 @@ fn reason(kind: &ErrorKind) -> Invalid {
 
 fn read_keys(key: &str, path: &Path) -> Result<KeySet, Problem> {
     let key = format!("{key}.jwks_file");
-    let bytes = files::read(path).map_err(|error| Problem::new(&*key, super::api_key::describe(&error)))?;
+    let bytes = files::read(path).map_err(|error| Problem::new(&*key, api_key::describe(&error)))?;
     KeySet::parse(&bytes).map_err(|error| Problem::new(&*key, format!("{} is refused: {error}", path.display())))
-}
-
-/// The token of the `Authorization` field, `None` if the field is absent or for another scheme.
-fn bearer(parts: &request::Parts) -> Result<Option<&[u8]>, Invalid> {
-    match authorization(&parts.headers) {
-        Authorization::Absent => Ok(None),
-        Authorization::Repeated => Err(Invalid::Ambiguous),
-        Authorization::One { scheme, .. } if !scheme.eq_ignore_ascii_case(b"bearer") => Ok(None),
-        Authorization::One { credentials, .. } => {
-            if credentials.len() > MAX_TOKEN {
-                return Err(Invalid::TooLong);
-            }
-            let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-            if credentials.is_empty() || !credentials.iter().all(plain) {
-                return Err(Invalid::Malformed);
-            }
-            Ok(Some(credentials))
-        }
-    }
 }
 
 /// What an unverified token says about how to verify it.
@@ -362,7 +255,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn read(token: &[u8], issuer: &str) -> Result<Self, Invalid> {
+    fn read(token: &[u8], issuer: &str, profile: TokenProfile) -> Result<Self, Invalid> {
         let mut parts = token.split(|byte| *byte == b'.');
         let (Some(header), Some(claims), Some(_signature), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -379,12 +272,17 @@ impl Shape {
         if forbidden.contains(&Present(true)) {
             return Err(Invalid::ForbiddenHeader);
         }
-        if let Some(kind) = &header.typ {
-            let kind = kind.to_ascii_lowercase();
-            let kind = kind.strip_prefix("application/").unwrap_or(&kind);
-            if kind != "jwt" && kind != "at+jwt" {
-                return Err(Invalid::WrongType);
-            }
+        let kind = header.typ.map(|kind| kind.to_ascii_lowercase());
+        let kind = kind
+            .as_deref()
+            .map(|kind| kind.strip_prefix("application/").unwrap_or(kind));
+        let is_right = match (profile, kind) {
+            (TokenProfile::Jwt, None | Some("jwt")) | (_, Some("at+jwt")) => true,
+            // RFC 9068 §4: everything else may be an ID token.
+            (TokenProfile::Jwt | TokenProfile::AccessToken, _) => false,
+        };
+        if !is_right {
+            return Err(Invalid::WrongType);
         }
         claims.issuer(issuer)?;
         Ok(Self {
@@ -411,6 +309,8 @@ impl Shape {
             | Invalid::WrongAudience
             | Invalid::Expired
             | Invalid::NotYetValid
+            | Invalid::Inactive
+            | Invalid::Denied
             | Invalid::CertificateMissing
             | Invalid::CertificateNotAllowed
             | Invalid::CertificateExpired => false,

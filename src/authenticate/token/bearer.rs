@@ -1,0 +1,35 @@
+//! Where a bearer token stands: the `Authorization` field alone (RFC 6750 §2.1). A token in a query or a body (§2.2, §2.3)
+//! ends in logs.
+
+use http::request;
+
+use super::super::{Authorization, Invalid, authorization};
+
+/// Refused before it is parsed; header sections are bounded at 64 KiB, tokens of issuers rarely pass 4 KiB.
+pub(in super::super) const MAX_TOKEN: usize = 8 * 1024;
+
+/// The token of the field, `None` if the field is absent or for another scheme.
+pub(super) fn bearer(parts: &request::Parts) -> Result<Option<&[u8]>, Invalid> {
+    match authorization(&parts.headers) {
+        Authorization::Absent => Ok(None),
+        Authorization::Repeated => Err(Invalid::Ambiguous),
+        Authorization::One { scheme, .. } if !scheme.eq_ignore_ascii_case(b"bearer") => Ok(None),
+        Authorization::One { credentials, .. } => {
+            if credentials.len() > MAX_TOKEN {
+                return Err(Invalid::TooLong);
+            }
+            if !is_b64token(credentials) {
+                return Err(Invalid::Malformed);
+            }
+            Ok(Some(credentials))
+        }
+    }
+}
+
+/// RFC 6750 §2.1: `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`.
+fn is_b64token(token: &[u8]) -> bool {
+    let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
+    let text = token.get(..token.len().saturating_sub(padding)).unwrap_or_default();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
+    !text.is_empty() && text.iter().all(plain)
+}

@@ -1,0 +1,221 @@
+//! Bearer tokens (RFC 6750): whose they must be, and what proves it.
+//!
+//! A token proves by its signature (`jwt`), or the issuer says what it is worth (`introspection`). Either way its claims are
+//! read by the same code, and its caller has the same id: somebody stays who it is whatever form its tokens have.
+
+mod bearer;
+mod introspection;
+mod jwt;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::request;
+
+#[cfg(test)]
+pub(super) use bearer::MAX_TOKEN;
+
+use super::claims::Claims;
+use super::facts::{Facts, Given};
+use super::verifiers::Commit;
+use super::{Credential, Evidence, Invalid, Proof, Shown};
+use crate::clock::Clock;
+use crate::config::{self, Mapping, Problem, TokenProof};
+use crate::drain::Drain;
+use crate::observe::metrics::Metrics;
+
+/// Before the issuer and the name of a caller in its id.
+const KIND: &str = "jwt";
+
+pub(super) struct Verifier {
+    terms: Arc<Terms>,
+    means: Means,
+}
+
+enum Means {
+    Signature(jwt::Verifier),
+    Introspection(introspection::Verifier),
+}
+
+/// Whose tokens are taken.
+struct Terms {
+    scheme: Arc<str>,
+    issuer: String,
+    /// Perhaps none where the issuer is asked.
+    audience: Vec<String>,
+    /// Seconds.
+    leeway: u64,
+    principal_claim: String,
+    /// Those that are kept.
+    claims: Vec<String>,
+    mapping: Mapping,
+    clock: Clock,
+}
+
+impl Verifier {
+    /// `before` is the verifier of an earlier configuration whose keys come from the same place. Blocking.
+    pub(super) fn load(
+        scheme: &Arc<str>,
+        key: &str,
+        tokens: &config::Tokens,
+        mapping: &Mapping,
+        clock: &Clock,
+        before: Option<&Self>,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        if tokens.issuer.is_empty() || tokens.issuer.contains('#') {
+            problems.push(Problem::new(
+                format!("{key}.issuer"),
+                "must be an issuer URL without a fragment; `#` separates it from the subject in the principal's id",
+            ));
+        }
+        let is_asked = matches!(tokens.proof, TokenProof::Introspection { .. });
+        if (tokens.audience.is_empty() && !is_asked) || tokens.audience.iter().any(String::is_empty) {
+            problems.push(Problem::new(
+                format!("{key}.audience"),
+                "must name at least one audience; without it tokens for other services would be accepted",
+            ));
+        }
+        if tokens.principal_claim.is_empty() {
+            problems.push(Problem::new(format!("{key}.principal_claim"), "must name a claim"));
+        }
+        let terms = Arc::new(Terms {
+            scheme: Arc::clone(scheme),
+            issuer: tokens.issuer.clone(),
+            audience: tokens.audience.clone(),
+            leeway: tokens.leeway.as_secs(),
+            principal_claim: tokens.principal_claim.clone(),
+            claims: tokens.claims.clone(),
+            mapping: mapping.clone(),
+            clock: clock.clone(),
+        });
+        let means = match &tokens.proof {
+            TokenProof::Signature { keys, profile } => {
+                let before = before.and_then(|before| match &before.means {
+                    Means::Signature(verifier) => Some(verifier),
+                    Means::Introspection(_) => None,
+                });
+                jwt::Verifier::load(&terms, key, keys, *profile, before).map(Means::Signature)
+            }
+            TokenProof::Introspection { asking, client } => {
+                introspection::Verifier::load(&terms, key, asking, client).map(Means::Introspection)
+            }
+        };
+        match means {
+            Ok(means) if problems.is_empty() => Ok(Self { terms, means }),
+            Ok(_) => Err(problems),
+            Err(problem) => {
+                problems.push(problem);
+                Err(problems)
+            }
+        }
+    }
+
+    /// The verifier of what the files hold by now, if that is something else. Blocking.
+    pub(super) fn renewed(&self, key: &str) -> Result<Option<Self>, Vec<Problem>> {
+        let means = match &self.means {
+            Means::Signature(verifier) => verifier.renewed(key).map_err(|problem| vec![problem])?,
+            Means::Introspection(_) => None,
+        };
+        Ok(means.map(|verifier| Self {
+            terms: Arc::clone(&self.terms),
+            means: Means::Signature(verifier),
+        }))
+    }
+
+    /// Takes what the CA file says by now about where keys are fetched or tokens asked about. Blocking.
+    pub(super) fn trust_again(&self, key: &str) -> Result<Option<Commit>, Vec<Problem>> {
+        let commit = match &self.means {
+            Means::Signature(verifier) => verifier.trust_again(key),
+            Means::Introspection(verifier) => verifier.trust_again(key),
+        };
+        commit.map_err(|problem| vec![problem])
+    }
+
+    /// What a caller whose token was good before would show now: whether it has not expired, was of this issuer and for one of these audiences.
+    /// More cannot be told without the token.
+    pub(super) fn again(&self, evidence: &Evidence) -> Option<Arc<Proof>> {
+        match &evidence.credential {
+            Credential::Token { audience, expires } => {
+                let issuer = format!("{KIND}:{}", super::encode(&format!("{}#", self.terms.issuer)));
+                // One that was for nobody in particular is good only where that is enough.
+                let is_for_us = match self.terms.audience.as_slice() {
+                    [] => audience.is_empty(),
+                    ours => audience.iter().any(|audience| ours.contains(audience)),
+                };
+                let holds = expires.is_none_or(|end| self.terms.clock.unix_seconds() < end);
+                let expected = holds && evidence.id.starts_with(&issuer) && is_for_us;
+                expected.then(|| Proof::repeated(evidence))
+            }
+            Credential::Key { .. }
+            | Credential::User { .. }
+            | Credential::Vouched { .. }
+            | Credential::Certificate(_) => None,
+        }
+    }
+
+    /// Starts the job that fetches the keys, if they are fetched.
+    pub(super) fn start(&self, drain: &Drain) {
+        match &self.means {
+            Means::Signature(verifier) => verifier.start(drain),
+            Means::Introspection(_) => {}
+        }
+    }
+
+    pub(super) fn count(&self, metrics: &Metrics) {
+        match &self.means {
+            Means::Signature(_) => {}
+            Means::Introspection(verifier) => verifier.count(metrics),
+        }
+    }
+
+    pub(super) fn ready(&self) -> bool {
+        match &self.means {
+            Means::Signature(verifier) => verifier.ready(),
+            Means::Introspection(_) => true,
+        }
+    }
+
+    pub(super) async fn verify(&self, client: IpAddr, parts: &request::Parts) -> Shown {
+        let token = match bearer::bearer(parts) {
+            Ok(Some(token)) => token,
+            Ok(None) => return Shown::Nothing,
+            Err(reason) => return Shown::Refused(reason),
+        };
+        match &self.means {
+            Means::Signature(verifier) => verifier.verify(token).await,
+            // Boxed, so that calls with signed tokens do not carry the room for it.
+            Means::Introspection(verifier) => Box::pin(verifier.verify(client, token)).await,
+        }
+    }
+}
+
+/// Whether the keys come from the same place.
+pub(super) fn same_keys(one: &config::Tokens, other: &config::Tokens) -> bool {
+    match (&one.proof, &other.proof) {
+        (TokenProof::Signature { keys, .. }, TokenProof::Signature { keys: others, .. }) => keys == others,
+        (TokenProof::Signature { .. } | TokenProof::Introspection { .. }, _) => false,
+    }
+}
+
+impl Terms {
+    /// Of claims that are of this issuer, for this audience and in time.
+    fn proof(&self, claims: &Claims, expires: Option<u64>) -> Result<Arc<Proof>, Invalid> {
+        // With a mapping the claim is not needed.
+        let name = match self.mapping.name {
+            Some(_) => "",
+            None => claims.principal(&self.principal_claim)?,
+        };
+        let given = Given::Token {
+            claims: claims.all(),
+            kept: &self.claims,
+            issuer: Some(&self.issuer),
+        };
+        let facts = Facts::new(&self.mapping, name, claims.scopes()?, &given)?;
+        let credential = Credential::Token {
+            audience: claims.matched(&self.audience),
+            expires,
+        };
+        Ok(Proof::new(&self.scheme, KIND, facts, credential))
+    }
+}
