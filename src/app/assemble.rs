@@ -9,7 +9,7 @@ use super::agents;
 use super::site::Site;
 use crate::assertion::Signer;
 use crate::audit::Trail;
-use crate::authenticate::{Renewed, Requirement, Verifiers};
+use crate::authenticate::{Renewed, Requirement, Revoked, Verifiers};
 use crate::clock::Clock;
 use crate::config::{Config, Problem, Store};
 use crate::drain::Drain;
@@ -68,8 +68,25 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
     }
     let none = Arc::default();
     let known = before.map_or(&none, |before| &before.verifiers);
+    let revoked = match config.revocations.as_deref().map(Revoked::load).transpose() {
+        Ok(revoked) => {
+            let revoked = revoked.unwrap_or_default();
+            match known.revoked().differs(&revoked) {
+                true => {
+                    same = false;
+                    Arc::new(revoked)
+                }
+                false => known.revoked().clone(),
+            }
+        }
+        Err(found) => {
+            problems.extend(found);
+            Arc::default()
+        }
+    };
     let verifiers = match Verifiers::renewed(known, &config.security_schemes, &ground.clock) {
         Ok(verifiers) => {
+            let verifiers = verifiers.revoking(&revoked);
             same &= verifiers.changed().is_empty();
             Some(verifiers)
         }

@@ -81,13 +81,15 @@ pub enum Invalid {
     Inactive,
     /// Whoever was asked about the credential refuses it.
     Denied,
+    /// It is on the list of `revocations_file`.
+    Revoked,
     CertificateMissing,
     CertificateNotAllowed,
     CertificateExpired,
 }
 
 impl Invalid {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Ambiguous,
         Self::Malformed,
         Self::TooLong,
@@ -105,6 +107,7 @@ impl Invalid {
         Self::NotYetValid,
         Self::Inactive,
         Self::Denied,
+        Self::Revoked,
         Self::CertificateMissing,
         Self::CertificateNotAllowed,
         Self::CertificateExpired,
@@ -130,6 +133,7 @@ impl Invalid {
             Self::NotYetValid => "not-yet-valid",
             Self::Inactive => "inactive",
             Self::Denied => "denied",
+            Self::Revoked => "revoked",
             Self::CertificateMissing => "certificate-missing",
             Self::CertificateNotAllowed => "certificate-not-allowed",
             Self::CertificateExpired => "certificate-expired",

@@ -29,6 +29,8 @@ pub(super) struct Facts {
     pub name: String,
     /// Of a token.
     pub issuer: Option<String>,
+    /// Of a token: its `jti` (RFC 7519 §4.1.7).
+    pub token_id: Option<String>,
     pub scopes: Vec<String>,
     pub groups: Vec<String>,
     /// Claims that the configuration names, attributes of a key or user; each name once.
@@ -104,6 +106,7 @@ impl Facts {
         Ok(Self {
             name,
             issuer: given.issuer().map(str::to_owned),
+            token_id: given.token_id(),
             scopes: mapped_scopes.unwrap_or(scopes),
             groups: bounded(groups),
             claims,
@@ -175,6 +178,13 @@ impl Given<'_> {
     fn issuer(&self) -> Option<&str> {
         match self {
             Self::Token { issuer, .. } => *issuer,
+            Self::Entry { .. } | Self::Certificate(_) => None,
+        }
+    }
+
+    fn token_id(&self) -> Option<String> {
+        match self {
+            Self::Token { claims, .. } => claims.get("jti")?.as_str().map(str::to_owned),
             Self::Entry { .. } | Self::Certificate(_) => None,
         }
     }

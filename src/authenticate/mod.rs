@@ -23,6 +23,7 @@ mod places;
 mod queue;
 mod remote;
 mod requirement;
+mod revoked;
 mod token;
 mod trust;
 mod verifiers;
@@ -44,6 +45,7 @@ use crate::expression::Value;
 pub use error::{Error, Invalid};
 pub use places::CredentialPlaces;
 pub use requirement::{Requirement, identify};
+pub use revoked::Revoked;
 pub use verifiers::{Renewed, UnknownScheme, Verifiers};
 
 use crate::tls::{Peer, PeerCertificate};

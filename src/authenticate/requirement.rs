@@ -13,6 +13,7 @@ use http::{HeaderValue, request};
 use super::error::Challenges;
 use super::facts::Facts;
 use super::head;
+use super::revoked::Revoked;
 use super::verifiers::{Verifier, Verifiers};
 use super::{CredentialPlaces, Error, Invalid, Principal, Proof, Shown};
 use crate::a2a::envelope::Credential;
@@ -34,6 +35,7 @@ struct Inner {
     /// Each verifier that an alternative names, once.
     verifiers: Vec<Arc<Verifier>>,
     places: Arc<CredentialPlaces>,
+    revoked: Arc<Revoked>,
     anonymous: Arc<Principal>,
     missing: Challenges,
     invalid: Challenges,
@@ -56,7 +58,7 @@ impl Requirement {
     /// `find` gives the verifier of a scheme; the names of those without one are the error.
     pub(super) fn new<'v>(
         security: &Security,
-        places: &Arc<CredentialPlaces>,
+        (places, revoked): (&Arc<CredentialPlaces>, &Arc<Revoked>),
         find: impl Fn(&str) -> Option<&'v Arc<Verifier>>,
     ) -> Result<Self, Vec<String>> {
         let mut verifiers: Vec<Arc<Verifier>> = Vec::new();
@@ -95,6 +97,7 @@ impl Requirement {
             invalid: challenges(true),
             verifiers,
             places: Arc::clone(places),
+            revoked: Arc::clone(revoked),
             anonymous: Arc::new(Principal::anonymous()),
         })))
     }
@@ -106,7 +109,8 @@ impl Requirement {
 
     /// Who a caller that an earlier requirement admitted is to this one for the same credentials, if it admits the caller.
     pub fn readmit(&self, principal: &Principal) -> Option<Arc<Principal>> {
-        let again = self.0.verifiers.iter().map(|verifier| Some(verifier.again(principal)));
+        let again = |verifier: &Arc<Verifier>| Some(self.0.unless_revoked(verifier.again(principal)));
+        let again = self.0.verifiers.iter().map(again);
         let again: Vec<_> = again.collect();
         let covered = self
             .0
@@ -128,7 +132,8 @@ impl Requirement {
 
     /// Whether it would be resolved to the same: each of its verifiers stands in the others, too.
     pub fn is_of(&self, verifiers: &Verifiers) -> bool {
-        self.0.verifiers.iter().all(|verifier| verifiers.have(verifier))
+        Arc::ptr_eq(&self.0.revoked, &verifiers.revoked)
+            && self.0.verifiers.iter().all(|verifier| verifiers.have(verifier))
     }
 
     /// Where the credentials of all configured schemes stand, those that this requirement does not ask for included: a
@@ -154,7 +159,7 @@ pub async fn identify(
     if let [alternative] = inner.alternatives.as_slice()
         && let [need] = alternative.needs.as_slice()
     {
-        let shown = need.verifier.verify(peer, client, parts).await;
+        let shown = inner.unless_revoked(need.verifier.verify(peer, client, parts).await);
         if let Shown::Proof(proof) = &shown
             && proof.covers(&need.scopes)
         {
@@ -180,7 +185,10 @@ async fn identify_by_several(
             };
             let proven = match slot {
                 Some(known) => known,
-                None => slot.insert(need.verifier.verify(peer, client, parts).await),
+                None => {
+                    let shown = need.verifier.verify(peer, client, parts).await;
+                    slot.insert(inner.unless_revoked(shown))
+                }
             };
             if !matches!(proven, Shown::Proof(proof) if proof.covers(&need.scopes)) {
                 break;
@@ -194,13 +202,21 @@ async fn identify_by_several(
     }
     for (slot, verifier) in shown.iter_mut().zip(&inner.verifiers) {
         if slot.is_none() {
-            *slot = Some(verifier.verify(peer, client, parts).await);
+            let shown = verifier.verify(peer, client, parts).await;
+            *slot = Some(inner.unless_revoked(shown));
         }
     }
     inner.refuse(&shown)
 }
 
 impl Inner {
+    fn unless_revoked(&self, shown: Shown) -> Shown {
+        match &shown {
+            Shown::Proof(proof) if self.revoked.names(&proof.principal) => Shown::Refused(Invalid::Revoked),
+            Shown::Nothing | Shown::Proof(_) | Shown::Refused(_) | Shown::Unknowable => shown,
+        }
+    }
+
     /// No alternative holds. What the caller is told goes from the most to the least useful: it lacks a scope, come back
     /// later, this credential is wrong, here is what to show. Anonymous only if nothing was shown.
     fn refuse(&self, shown: &[Option<Shown>]) -> Result<Arc<Principal>, Error> {

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::api_key::{self, Place};
 use super::requirement::Requirement;
+use super::revoked::Revoked;
 use super::{Credential, CredentialPlaces, Evidence, Invalid, Principal, Shown, basic, certificate, check, token};
 use crate::a2a::security::{SchemeName, Security};
 use crate::clock::Clock;
@@ -39,6 +40,7 @@ pub struct Verifiers {
     pub(super) schemes: Arc<BTreeMap<SchemeName, Scheme>>,
     verifiers: Arc<BTreeMap<SchemeName, Arc<Verifier>>>,
     places: Arc<CredentialPlaces>,
+    pub(super) revoked: Arc<Revoked>,
 }
 
 impl Verifiers {
@@ -105,6 +107,7 @@ impl Verifiers {
                 schemes: Arc::new(schemes.clone()),
                 verifiers: Arc::new(verifiers),
                 places: Arc::new(places),
+                revoked: Arc::clone(&self.revoked),
             },
             changed,
             commits,
@@ -113,10 +116,15 @@ impl Verifiers {
 
     /// Whether every credential by which a caller was admitted before is good for these.
     pub fn know_still(&self, principal: &Principal) -> bool {
-        principal.evidence.iter().all(|evidence| {
-            let verifier = self.verifiers.get(&*evidence.scheme);
-            verifier.is_some_and(|verifier| matches!(verifier.again(principal), Shown::Proof(_)))
-        })
+        !self.revoked.names(principal)
+            && principal.evidence.iter().all(|evidence| {
+                let verifier = self.verifiers.get(&*evidence.scheme);
+                verifier.is_some_and(|verifier| matches!(verifier.again(principal), Shown::Proof(_)))
+            })
+    }
+
+    pub fn revoked(&self) -> &Arc<Revoked> {
+        &self.revoked
     }
 
     pub(super) fn have(&self, verifier: &Arc<Verifier>) -> bool {
@@ -167,7 +175,7 @@ impl Verifiers {
     }
 
     pub fn resolve(&self, security: &Security) -> Result<Requirement, UnknownScheme> {
-        Requirement::new(security, &self.places, |name| self.verifiers.get(name))
+        Requirement::new(security, (&self.places, &self.revoked), |name| self.verifiers.get(name))
             .map_err(|names| UnknownScheme { names })
     }
 }
@@ -183,6 +191,13 @@ pub struct Renewed {
 impl Renewed {
     pub fn verifiers(&self) -> &Verifiers {
         &self.verifiers
+    }
+
+    /// With another list of what is revoked.
+    #[must_use]
+    pub fn revoking(mut self, revoked: &Arc<Revoked>) -> Self {
+        self.verifiers.revoked = Arc::clone(revoked);
+        self
     }
 
     /// The schemes that came, went or are verified by something else.

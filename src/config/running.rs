@@ -25,6 +25,7 @@ impl Config {
             push,
             envelope,
             assertions,
+            revocations,
             limits,
             security_schemes,
             agents,
@@ -42,6 +43,7 @@ impl Config {
             && *push == other.push
             && *envelope == other.envelope
             && *assertions == other.assertions
+            && *revocations == other.revocations
             && *limits == other.limits
             && *security_schemes == other.security_schemes
             && *agents == other.agents
@@ -164,6 +166,7 @@ impl Config {
                 files.extend(credential.server().and_then(|server| server.ca.clone()));
             }
         }
+        files.extend(self.revocations.clone());
         files.extend(self.assertions.keys.iter().map(|key| key.private_key.clone()));
         files.sort();
         files.dedup();

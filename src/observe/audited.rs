@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::outcome::{Fault, Outcome, Reason};
+use super::outcome::{Outcome, Reason};
 use super::record::{Record, RequestId};
 use crate::a2a::{ContextId, Dialect, Operation, TaskId};
 use crate::audit::{Blocked, Event, Trail};
@@ -91,11 +91,8 @@ impl Record {
     }
 
     fn kind(&self, outcome: Outcome) -> Option<AuditEvent> {
-        let by_rule = self.rule.is_some().then_some(AuditEvent::Denied);
         match outcome {
-            Outcome::Rejected(reason) => refusal(reason, self.detail)
-                .or_else(|| by_rule.filter(|_| reason.fault() == Fault::Downstream))
-                .or_else(|| self.done()),
+            Outcome::Rejected(reason) => refusal(reason, self.detail).or_else(|| self.done()),
             Outcome::Revoked => Some(AuditEvent::Denied),
             Outcome::Ok
             | Outcome::AgentError

@@ -117,8 +117,8 @@ class Bench:
 
     def load(self, proxy, mode, *words, seconds=LOAD_SECONDS):
         argv = [self.binaries / "load", mode, "--target", f"{proxies.HOST}:{proxy.port}", "--path", proxy.path]
-        if proxy.key:
-            argv += ["--api-key", proxy.key]
+        if proxy.credential:
+            argv += ["--credential", ": ".join(proxy.credential)]
         if proxy.old:
             argv.append("--old")
         return Load(self.processes, [*argv, *words], self.load_core, proxy.load_log, seconds)
@@ -382,7 +382,8 @@ def choose(options):
         if not os.access(options.gateway, os.X_OK):
             sys.exit(f"{options.gateway} is no program")
         proxies.Gateway.program = options.gateway.resolve()
-        kinds += [proxies.Gateway, proxies.GatewayAccessLog, proxies.GatewayTranslating, proxies.GatewayEmbedded]
+        kinds += [proxies.Gateway, proxies.GatewayToken, proxies.GatewayRules, proxies.GatewayAccessLog]
+        kinds += [proxies.GatewayTranslating, proxies.GatewayEmbedded]
     else:
         missing.append("gateway: not given")
     for kind in (proxies.Nginx, proxies.Haproxy):

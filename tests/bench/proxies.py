@@ -75,11 +75,12 @@ def wait_for(what, probe, process=None, log=None):
     raise Failed(f"{what} was not ready in {READY_SECONDS} s: {last}")
 
 
-def call(port, path="/", key=None):
+def call(port, path="/", credential=None):
     """One call; status and parsed body."""
     headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
-    if key:
-        headers["X-API-Key"] = key
+    if credential:
+        name, value = credential
+        headers[name] = value
     status, body = request(port, "POST", path, CALL, headers)
     try:
         return status, json.loads(body)
@@ -87,12 +88,23 @@ def call(port, path="/", key=None):
         return status, None
 
 
+# A token of "ann" that ends in 2100, signed with ES256 by a key that is used nowhere else, and that key.
+TOKEN = (
+    "eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6ImsxIn0.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUuY29tIiwiYXVkIjoiYT"
+    "JhIiwic3ViIjoiYW5uIiwiZXhwIjo0MTAyNDQ0ODAwLCJzY29wZSI6ImEyYS5pbnZva2UiLCJyZWFsbV9hY2Nlc3MiOnsicm9sZXMiOlsic3Rh"
+    "ZmYiLCJ0cmVhc3VyeSJdfSwib3JnIjp7ImlkIjoiYWNtZSJ9fQ.GJjPHv2wh_gedrl5Jksvr_Z_QuC5SNiI4R4q_eTykvYEL9V1nPOWcUSRsZ1"
+    "4SgsIlebxsSfLvF1QM7C55JBN7Q"
+)
+TOKEN_KEYS = '''{"keys": [{"kty": "EC", "crv": "P-256", "kid": "k1", "x": "MGhbnOrPidfCxOvUPxB-4IpbOre-snl1sd4c448QsiE", "y": "GUsAaLZF2JmocBMbO_zuVLC4iGkikWxIc-GMWKzAT4k"}]}'''
+
+
 class Proxy:
     """One program in one setting. `start` gives a running one; a proxy object is used once."""
 
     name = ""
     path = "/"
-    key = None
+    # A field of the head that shows who calls: its name and its value.
+    credential = None
     # Calls of 0.3, which something has to translate for the agent.
     old = False
     has_process = True
@@ -125,7 +137,7 @@ class Proxy:
         self.log = folder / "proxy.log"
         self.process = processes.start(self.argv(agent, folder), core, self.log)
         wait_for(self.name, self.is_ready, self.process, self.log)
-        status, body = call(self.port, self.path, self.key)
+        status, body = call(self.port, self.path, self.credential)
         if status != 200 or not body or "result" not in body:
             raise Failed(f"{self.name} answered a call with {status} {body}")
 
@@ -255,10 +267,11 @@ class Gateway(Proxy):
     # Of the rate limit. Without a shared store it is each gateway's own.
     limit = "shared: false"
     access_log = "false"
+    policy = "{}"
 
     def __init__(self):
         super().__init__()
-        self.key = secrets.token_hex(16)
+        self.credential = ("X-API-Key", secrets.token_hex(16))
         self.admin = None
 
     @classmethod
@@ -270,7 +283,6 @@ class Gateway(Proxy):
         while self.admin in (None, self.port):
             self.admin = free_port()
         config = folder / "gateway.yaml"
-        digest = hashlib.sha256(self.key.encode()).hexdigest()
         state = self.state.replace("FOLDER", str(folder))
         config.write_text(f"""
 public_url: http://{HOST}:{self.port}
@@ -281,15 +293,20 @@ workers: 1
 log: {{ format: json, access: {self.access_log}, level: warn }}
 limits: {{ connections: {MANY}, connections_per_address: {MANY} }}
 security_schemes:
-  key: {{ type: apiKey, in: header, name: X-API-Key, keys: [ {{ id: bench, hash: "sha256:{digest}" }} ] }}
+  key: {{ {self.scheme(folder)} }}
 security: [ {{ key: [] }} ]
 agents:
   - name: bench
     path: {self.path}
     upstream: {{ endpoints: [ {{ url: "http://{HOST}:{agent}/" }} ], max_connections: {MANY}, max_in_flight: {MANY} }}
     limits: [ {{ per: principal, rate: "100000000/min", burst: 1000000, {self.limit} }} ]
+    policy: {self.policy}
 """)
         return [self.program, "run", "--config", config]
+
+    def scheme(self, _folder):
+        digest = hashlib.sha256(self.credential[1].encode()).hexdigest()
+        return f'type: apiKey, in: header, name: X-API-Key, keys: [ {{ id: bench, hash: "sha256:{digest}" }} ]'
 
     def is_ready(self):
         return request(self.admin, "GET", "/ready")[0] == 200
@@ -308,6 +325,30 @@ class GatewayAccessLog(Gateway):
     name = "gateway, access log"
     has_memory = has_memory_quick = False
     access_log = "true"
+
+
+class GatewayToken(Gateway):
+    """The same with a signed token, which is verified once and then remembered."""
+
+    name = "gateway, token"
+    has_memory = has_memory_quick = False
+
+    def __init__(self):
+        super().__init__()
+        self.credential = ("Authorization", f"Bearer {TOKEN}")
+
+    def scheme(self, folder):
+        keys = folder / "keys.json"
+        keys.write_text(TOKEN_KEYS)
+        return f'type: http, scheme: bearer, issuer: "https://login.example.com", audience: [ a2a ], jwks_file: "{keys}"'
+
+
+class GatewayRules(Gateway):
+    """The same with an API key and a rule that reads the caller and the call."""
+
+    name = "gateway, rules"
+    has_memory = has_memory_quick = False
+    policy = """{ allow: [ { operations: [ list ] }, { when: "principal.name == 'bench' && operation in ['send', 'get', 'stream']" } ] }"""
 
 
 class GatewayTranslating(Gateway):

@@ -52,7 +52,7 @@ class Redis(proxies.Gateway):
         self.state = f'{{ store: redis, redis: {{ url: "redis://{proxies.HOST}:{server}", timeout: 5s }} }}'
         super().start(processes, agent, folder, core)
         other = proxies.Gateway()
-        other.name, other.key, other.state, other.limit = f"{self.name}: the other one", self.key, self.state, self.limit
+        other.name, other.credential, other.state, other.limit = f"{self.name}: the other one", self.credential, self.state, self.limit
         (folder / "other").mkdir()
         other.start(processes, agent, folder / "other", core)
         self.other = other

@@ -251,7 +251,8 @@ fn every_exit_code_is_explained() {
         .filter_map(|line| line.strip_prefix("const ")?.split_once(": u8 = ")?.1.strip_suffix(';'))
         .collect();
     assert!(codes.len() >= 4, "the exit codes in src/main.rs are found");
-    let (_, help) = program.split_once("Exit codes: ").unwrap();
+    let arguments = read("src/arguments.rs");
+    let (_, help) = arguments.split_once("Exit codes: ").unwrap();
     let help = help.split_once('"').unwrap().0;
     // 0, 1 and 2 are the constants of the standard library, of `health` and of clap.
     for code in codes.into_iter().chain(["0", "1", "2"]) {
@@ -262,6 +263,6 @@ fn every_exit_code_is_explained() {
         let in_help = help
             .split([',', '\n'])
             .any(|part| part.trim().starts_with(&format!("{code} ")));
-        assert!(in_help, "src/main.rs: the help does not explain exit code {code}");
+        assert!(in_help, "src/arguments.rs: the help does not explain exit code {code}");
     }
 }

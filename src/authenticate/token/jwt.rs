@@ -311,6 +311,7 @@ impl Shape {
             | Invalid::NotYetValid
             | Invalid::Inactive
             | Invalid::Denied
+            | Invalid::Revoked
             | Invalid::CertificateMissing
             | Invalid::CertificateNotAllowed
             | Invalid::CertificateExpired => false,

@@ -96,6 +96,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let state = state(check, &raw.state);
     let page_tokens = pages::page_tokens(check, &raw.page_tokens);
     let push = push::push(check, &raw.push);
+    let revocations = check.optional_path("revocations_file", raw.revocations_file.as_ref());
     let assertions = credential::assertions(check, &raw.assertions, public_url.as_ref());
     let limits = limits::limits(check, &raw.limits);
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
@@ -130,6 +131,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         push: push?,
         envelope: envelope?,
         assertions: assertions?,
+        revocations,
         limits,
         security_schemes: security_schemes?,
         agents: agents?,

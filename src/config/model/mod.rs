@@ -37,6 +37,8 @@ pub struct Config {
     /// `None`: off.
     pub envelope: Option<Envelope>,
     pub assertions: Assertions,
+    /// Who and what is not accepted any more.
+    pub revocations: Option<PathBuf>,
     pub limits: Limits,
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub agents: Vec<Agent>,

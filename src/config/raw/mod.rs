@@ -55,6 +55,10 @@ pub struct Raw {
     pub envelope: Option<RawEnvelope>,
     /// How the gateway signs what it tells agents of callers.
     pub assertions: RawAssertions,
+    /// YAML file that lists who and what is not accepted any more, although its credential is good: `principals` (ids, `*` stands for any run
+    /// of characters), `tokens` (the `jti` of tokens) and `certificates` (SHA-256 of the DER). Read again when it changes; open streams of what is
+    /// added end within a second. None by default.
+    pub revocations_file: Option<String>,
     /// Bounds on what callers can make the gateway hold or wait for.
     pub limits: RawLimits,
     /// How each security scheme that cards name is verified, by the name that cards use.
@@ -90,6 +94,7 @@ impl Default for Raw {
             push: RawPush::default(),
             envelope: None,
             assertions: RawAssertions::default(),
+            revocations_file: None,
             limits: RawLimits::default(),
             security_schemes: Names::default(),
             security: None,

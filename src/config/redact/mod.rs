@@ -43,6 +43,7 @@ pub fn redacted(config: &Config) -> Value {
         "push": push(&config.push),
         "envelope": config.envelope.as_ref().map(envelope),
         "assertions": assertions(&config.assertions),
+        "revocations_file": config.revocations.as_deref().map(path),
         "limits": limits(&config.limits),
         "security_schemes": schemes,
         "agents": config.agents.iter().map(agent).collect::<Vec<_>>(),

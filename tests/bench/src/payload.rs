@@ -89,7 +89,8 @@ pub fn digits(number: u64) -> [u8; DIGITS] {
 pub struct Target {
     pub authority: String,
     pub path: String,
-    pub api_key: Option<String>,
+    /// A field of the head that shows who calls, e.g. `X-API-Key: secret`.
+    pub credential: Option<String>,
     /// The calls are those of A2A 0.3 instead of 1.0.
     pub old: bool,
 }
@@ -180,9 +181,9 @@ fn request(target: &Target, accept: &str, body: &[&str]) -> Request {
     let Target { authority, path, .. } = target;
     let length: usize = body.iter().map(|part| part.len()).sum();
     let key = target
-        .api_key
+        .credential
         .as_ref()
-        .map_or_else(String::new, |key| format!("X-API-Key: {key}\r\n"));
+        .map_or_else(String::new, |field| format!("{field}\r\n"));
     let version = if target.old { "" } else { "A2A-Version: 1.0\r\n" };
     let mut text = format!(
         "POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\nAccept: {accept}\r\n\

@@ -9,7 +9,7 @@ fn target() -> Target {
     Target {
         authority: "127.0.0.1:1".to_owned(),
         path: "/agents/bench".to_owned(),
-        api_key: Some("secret".to_owned()),
+        credential: Some("X-API-Key: secret".to_owned()),
         old: false,
     }
 }

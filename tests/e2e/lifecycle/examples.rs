@@ -103,6 +103,7 @@ fn write_files(folder: &Path, text: &str) {
             "pem" => authority.issuer.pem(),
             "crl" => authority.revoked(&[1]),
             "json" => key_set(),
+            "yaml" if name.ends_with("revoked.yaml") => "tokens: []\n".to_owned(),
             "yaml" if name.ends_with("keys.yaml") => format!("keys: [ {{ id: a, hash: \"{KEY_HASH}\" }} ]\n"),
             "yaml" => format!("users: [ {{ name: ann, password_hash: \"{}\" }} ]\n", password_hash()),
             _ => format!("{SECRET}\n"),

@@ -198,6 +198,29 @@ async fn a_stream_ends_when_the_next_rules_do_not_allow_it() {
 }
 
 #[tokio::test]
+async fn the_streams_of_who_is_revoked_end_and_those_of_others_go_on() {
+    let streams = Streams::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("keys.yaml"), keys(&["stays", "goes"])).unwrap();
+    std::fs::write(folder.path().join("revoked.yaml"), "principals: []").unwrap();
+    let text = yaml(&[("a", &[streams.agent.address], "")], "revocations_file: revoked.yaml");
+    let scheme = "  key: { type: apiKey, in: header, name: X-API-Key, keys_file: keys.yaml }";
+    let desk = Desk::in_folder(folder, &with_scheme(&text, scheme)).await;
+    let address = desk.gateway.address;
+    let of = |key: &'static str| async move {
+        begun(open(address, "POST", "/a", &[JSON, ("x-api-key", key)], &opening(key)).await).await
+    };
+    let (stays, goes) = (of("stays").await, of("goes").await);
+    replace(desk.folder.path(), "revoked.yaml", "principals: [ \"key:goes\" ]");
+    assert_eq!(read(goes).await, CUT);
+    ended(&desk, "credential-not-valid", 1).await;
+    let refused = call(address, "POST", "/a", &[JSON, ("x-api-key", "goes")], &send("1", "x")).await;
+    assert_eq!(refused.status, 401);
+    streams.end();
+    assert_eq!(read(stays).await, (String::new(), true));
+}
+
+#[tokio::test]
 async fn streams_of_a_removed_agent_end_broken() {
     let (streams, others) = (Streams::start().await, Streams::start().await);
     let (a, b) = (streams.agent.address, others.agent.address);

@@ -33,7 +33,7 @@ const OPTIONS: [&str; 17] = [
     "target",
     "other",
     "path",
-    "api-key",
+    "credential",
     "size",
     "connections",
     "requests",
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         target: Target {
             authority: args.text("host").map_or_else(|| address.to_string(), str::to_owned),
             path: args.text("path").unwrap_or("/").to_owned(),
-            api_key: args.text("api-key").map(str::to_owned),
+            credential: args.text("credential").map(str::to_owned),
             old: args.has("old"),
         },
         sources: args.or("sources", 0)?,
