@@ -2,6 +2,7 @@
 
 mod audit;
 mod audit_full;
+mod canaries;
 mod explain;
 mod http_external_check;
 mod oauth2_introspection;
