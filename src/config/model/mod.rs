@@ -25,7 +25,7 @@ pub use self::credential::*;
 pub use self::policy::*;
 pub use self::security::*;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// Scheme, host and optional path that cards advertise; without a trailing slash.
     pub public_url: String,

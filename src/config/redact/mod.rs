@@ -6,6 +6,7 @@
 mod policy;
 mod security;
 
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +22,13 @@ use crate::a2a::{Binding, v0_1};
 const BLANK: &str = "[redacted]";
 /// The same where brackets would not be a URL.
 const HIDDEN: &str = "redacted";
+
+/// URLs may hold secrets, too.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Config {}", redacted(self))
+    }
+}
 
 pub fn redacted(config: &Config) -> Value {
     let schemes: Map<String, Value> = config
