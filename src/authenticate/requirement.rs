@@ -8,11 +8,13 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderValue, request};
+use http::request;
 
 use super::error::Challenges;
 use super::facts::Facts;
 use super::head;
+use super::resource::{self, Resource, Told};
+use super::token::Asked;
 use super::verifiers::{Verifier, Verifiers};
 use super::{CredentialPlaces, Error, Invalid, Principal, Proof, Shown};
 use crate::a2a::envelope::Credential;
@@ -35,8 +37,11 @@ struct Inner {
     verifiers: Vec<Arc<Verifier>>,
     places: Arc<CredentialPlaces>,
     anonymous: Arc<Principal>,
+    at: Resource,
     missing: Challenges,
     invalid: Challenges,
+    /// Where it is the proof of possession that is wrong.
+    bad_proof: Challenges,
 }
 
 struct Alternative {
@@ -57,6 +62,7 @@ impl Requirement {
     pub(super) fn new<'v>(
         security: &Security,
         places: &Arc<CredentialPlaces>,
+        at: &Resource,
         find: impl Fn(&str) -> Option<&'v Arc<Verifier>>,
     ) -> Result<Self, Vec<String>> {
         let mut verifiers: Vec<Arc<Verifier>> = Vec::new();
@@ -81,18 +87,24 @@ impl Requirement {
                 });
             }
             if !uses.is_empty() {
-                alternatives.push(Alternative::new(needs));
+                alternatives.push(Alternative::new(needs, at));
             }
         }
         if !unknown.is_empty() {
             return Err(unknown.into_iter().collect());
         }
-        let challenges = |invalid: bool| Challenges::from(distinct(verifiers.iter().map(|v| v.challenge(invalid))));
+        let challenges = |told| {
+            Challenges::from(distinct(
+                verifiers.iter().flat_map(|verifier| verifier.challenges(told, at)),
+            ))
+        };
         Ok(Self(Arc::new(Inner {
             alternatives,
             open: security.is_open(),
-            missing: challenges(false),
-            invalid: challenges(true),
+            at: at.clone(),
+            missing: challenges(Told::Missing),
+            invalid: challenges(Told::Invalid),
+            bad_proof: challenges(Told::BadProof),
             verifiers,
             places: Arc::clone(places),
             anonymous: Arc::new(Principal::anonymous()),
@@ -150,11 +162,17 @@ pub async fn identify(
     if inner.alternatives.is_empty() {
         return Ok(Arc::clone(&inner.anonymous));
     }
+    let asked = Asked {
+        peer,
+        client,
+        parts,
+        at: &inner.at,
+    };
     // One scheme and nothing else is what most agents ask for.
     if let [alternative] = inner.alternatives.as_slice()
         && let [need] = alternative.needs.as_slice()
     {
-        let shown = need.verifier.verify(peer, client, parts).await;
+        let shown = need.verifier.verify(&asked).await;
         if let Shown::Proof(proof) = &shown
             && proof.covers(&need.scopes)
         {
@@ -163,15 +181,10 @@ pub async fn identify(
         return inner.refuse(&[Some(shown)]);
     }
     // Boxed, so that calls of one scheme do not carry the room for it.
-    Box::pin(identify_by_several(inner, peer, client, parts)).await
+    Box::pin(identify_by_several(inner, asked)).await
 }
 
-async fn identify_by_several(
-    inner: &Inner,
-    peer: &Peer,
-    client: IpAddr,
-    parts: &request::Parts,
-) -> Result<Arc<Principal>, Error> {
+async fn identify_by_several(inner: &Inner, asked: Asked<'_>) -> Result<Arc<Principal>, Error> {
     let mut shown: Vec<Option<Shown>> = vec![None; inner.verifiers.len()];
     for alternative in &inner.alternatives {
         for need in &alternative.needs {
@@ -180,7 +193,7 @@ async fn identify_by_several(
             };
             let proven = match slot {
                 Some(known) => known,
-                None => slot.insert(need.verifier.verify(peer, client, parts).await),
+                None => slot.insert(need.verifier.verify(&asked).await),
             };
             if !matches!(proven, Shown::Proof(proof) if proof.covers(&need.scopes)) {
                 break;
@@ -194,7 +207,7 @@ async fn identify_by_several(
     }
     for (slot, verifier) in shown.iter_mut().zip(&inner.verifiers) {
         if slot.is_none() {
-            *slot = Some(verifier.verify(peer, client, parts).await);
+            *slot = Some(verifier.verify(&asked).await);
         }
     }
     inner.refuse(&shown)
@@ -238,7 +251,10 @@ impl Inner {
             return Err(Error::Invalid {
                 scheme: Arc::clone(verifier.name()),
                 reason,
-                challenges: Arc::clone(&self.invalid),
+                challenges: Arc::clone(match reason.is_of_proof() {
+                    true => &self.bad_proof,
+                    false => &self.invalid,
+                }),
             });
         }
         if self.open && shown_to().all(|(_, shown)| *shown == Shown::Nothing) {
@@ -265,19 +281,18 @@ impl Inner {
 }
 
 impl Alternative {
-    fn new(needs: Vec<Need>) -> Self {
+    fn new(needs: Vec<Need>, at: &Resource) -> Self {
         let mut scopes: Vec<String> = Vec::new();
         for scope in needs.iter().flat_map(|need| &need.scopes) {
             if !scopes.contains(scope) {
                 scopes.push(scope.clone());
             }
         }
-        let insufficient = distinct(
-            needs
-                .iter()
-                .filter(|need| need.verifier.is_bearer() && !need.scopes.is_empty())
-                .map(|need| insufficient_scope(&need.scopes)),
-        );
+        let lacking = needs.iter().filter(|need| !need.scopes.is_empty());
+        let insufficient = distinct(lacking.flat_map(|need| match need.verifier.constraint() {
+            Some(constraint) => resource::challenges(constraint, Told::Insufficient(&scope(&need.scopes)), at),
+            None => Vec::new(),
+        }));
         Self {
             needs,
             scopes: scopes.into(),
@@ -337,18 +352,13 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// RFC 6750 §3. Scopes that are no scope-tokens (RFC 6749 §3.3) come from a broken card and are left out.
-fn insufficient_scope(scopes: &[String]) -> HeaderValue {
-    const PLAIN: &str = "Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\"";
+/// The parameter of RFC 6750 §3. Scopes that are no scope-tokens (RFC 6749 §3.3) come from a broken card and are left out.
+fn scope(scopes: &[String]) -> String {
     let token =
         |scope: &String| !scope.is_empty() && scope.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e));
-    if scopes.iter().all(token) {
-        let scope = scopes.join(" ");
-        if scope.len() <= MAX_SCOPE
-            && let Ok(value) = HeaderValue::try_from(format!("{PLAIN}, scope=\"{scope}\""))
-        {
-            return value;
-        }
+    let scope = scopes.join(" ");
+    if scopes.iter().all(token) && scope.len() <= MAX_SCOPE {
+        return format!(", scope=\"{scope}\"");
     }
-    HeaderValue::from_static(PLAIN)
+    String::new()
 }
