@@ -174,7 +174,7 @@ pub fn build(
                     spoken,
                     extended_is_fetched: false,
                     ownership,
-                    metadata: (verifiers.metadata(security, &at, None))
+                    metadata: (verifiers.describe(security, &at, None))
                         .map(|body| Published::new(body, config.card.max_age)),
                     skills: None,
                 }))

@@ -142,7 +142,7 @@ impl Rules {
             spoken,
             // Over HTTP+JSON there has always been a call for it.
             extended_is_fetched: binding == Binding::JsonRpc && !is_of_0_1 && origin.is_extended_fetched(),
-            metadata: (verifiers.metadata(&security, &self.resource, self.name(origin)))
+            metadata: (verifiers.describe(&security, &self.resource, self.name(origin)))
                 .map(|body| Published::new(body, agent.card.max_age())),
             skills: Some(skills(origin, agent, verifiers, &self.resource)),
         })));

@@ -61,7 +61,7 @@ impl Resource {
     }
 
     /// The metadata, where tokens are asked for.
-    pub(super) fn metadata(
+    pub(super) fn describe(
         &self,
         security: &Security,
         schemes: &BTreeMap<SchemeName, Scheme>,

@@ -176,8 +176,8 @@ impl Verifiers {
     }
 
     /// What callers may know of how to get a token for a requirement (RFC 9728 §2), where it asks for tokens.
-    pub fn metadata(&self, security: &Security, at: &Resource, name: Option<&str>) -> Option<Bytes> {
-        at.metadata(security, &self.schemes, name)
+    pub fn describe(&self, security: &Security, at: &Resource, name: Option<&str>) -> Option<Bytes> {
+        at.describe(security, &self.schemes, name)
     }
 }
 

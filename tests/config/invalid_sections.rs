@@ -367,7 +367,7 @@ fn token_and_other_schemes() {
     );
     bearer(
         "jwks_file: a, sender_constraint: tls",
-        "security_schemes.one.sender_constraint (line 5): expected one of `optional`, `mtls`, `dpop` or `required`, found `tls`",
+        "security_schemes.one.sender_constraint (line 5): expected `optional`, `mtls`, `dpop` or `required`, found `tls`",
     );
     bearer(
         "jwks_file: a, sender_constraint: mtls, dpop_lifetime: 30s",
