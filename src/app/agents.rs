@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
 use super::leaving;
-use super::rules::{Rules, bindings, is_rooted, public_url, served};
+use super::rules::{Rules, bindings, is_rooted, public_url, resource, served};
 use crate::a2a::Binding;
 use crate::a2a::card::{OriginCard, Publication};
 use crate::assertion::Signer;
@@ -19,7 +19,7 @@ use crate::audit::Trail;
 use crate::authenticate::Verifiers;
 use crate::authorize::{self, Ownership};
 use crate::balance::{Endpoint, Endpoints};
-use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService};
+use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Published};
 use crate::config::{self, Config, Problem};
 use crate::drain::Drain;
 use crate::gather::probe::Probes;
@@ -141,8 +141,9 @@ pub fn build(
     };
     // Until the card tells, and if it does not.
     let binding = config.upstream.binding.unwrap_or(Binding::JsonRpc);
+    let at = resource(&parts.config.public_url, &config.route);
     let enforced = match (&config.security, parts.verifiers) {
-        (Some(security), Some(verifiers)) => match verifiers.resolve(security) {
+        (Some(security), Some(verifiers)) => match verifiers.resolve(security, &at) {
             // How paths are called is known with the generation alone.
             Ok(_) if binding != Binding::JsonRpc && config.upstream.generation.is_none() => None,
             // Nothing of A2A.
@@ -153,6 +154,7 @@ pub fn build(
                 served: Vec::new(),
                 spoken: Vec::new(),
                 extended_is_fetched: false,
+                metadata: None,
                 skills: None,
             })),
             Ok(requirement) => {
@@ -172,6 +174,8 @@ pub fn build(
                     spoken,
                     extended_is_fetched: false,
                     ownership,
+                    metadata: (verifiers.describe(security, &at, None))
+                        .map(|body| Published::new(body, config.card.max_age)),
                     skills: None,
                 }))
             }

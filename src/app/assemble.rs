@@ -9,7 +9,7 @@ use super::agents;
 use super::site::Site;
 use crate::assertion::Signer;
 use crate::audit::Trail;
-use crate::authenticate::{Renewed, Requirement, Revoked, Verifiers};
+use crate::authenticate::{Renewed, Requirement, Resource, Revoked, Verifiers};
 use crate::clock::Clock;
 use crate::config::{Config, Problem, Store};
 use crate::drain::Drain;
@@ -130,7 +130,11 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         },
     };
     let resolved = verifiers.as_ref().zip(config.envelope.as_ref());
-    let resolved = resolved.map(|(verifiers, envelope)| verifiers.verifiers().resolve(&envelope.security));
+    let resolved = resolved.map(|(verifiers, envelope)| {
+        // Its messages come to one path of the gateway, which is no agent's.
+        let at = Resource::unnamed(&config.public_url);
+        verifiers.verifiers().resolve(&envelope.security, &at)
+    });
     let envelope = resolved.transpose().unwrap_or_else(|unknown| {
         problems.push(Problem::new("envelope.security", unknown.to_string()));
         None

@@ -15,6 +15,7 @@ use rustls_pki_types::pem::PemObject;
 use super::site::Common;
 use super::{Error, Prepared, prepare};
 use crate::affinity::Affinity;
+use crate::authenticate;
 use crate::clock::Clock;
 use crate::config::{Config, Store, files};
 use crate::http::framing::Refusal;
@@ -93,6 +94,7 @@ impl Asked {
             let host = HeaderValue::from_static("gateway");
             parts.headers.insert(http::header::HOST, host);
         }
+        authenticate::prepare(&mut parts);
         let body = text.get(end..).unwrap_or_default().trim_ascii_end();
         Ok(Self {
             parts,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::a2a::card::{OriginCard, Publication, SchemeForm};
 use crate::a2a::security::{SchemeName, Security};
 use crate::a2a::{Binding, Generation};
-use crate::authenticate::Verifiers;
+use crate::authenticate::{Resource, Verifiers};
 use crate::authorize::Ownership;
-use crate::card::{self, OutOfService};
+use crate::card::{self, OutOfService, Published};
 use crate::config::{self, AgentRoute, CardForm, Config, Policy, UpstreamHttp};
 use crate::pipeline::{Agent, Enforced, SkillDemand, Spoken};
 
@@ -17,6 +17,7 @@ use crate::pipeline::{Agent, Enforced, SkillDemand, Spoken};
 #[derive(PartialEq)]
 pub(super) struct Rules {
     public_url: String,
+    resource: Resource,
     security: Option<Security>,
     policy: Policy,
     generation: Option<Generation>,
@@ -38,6 +39,7 @@ impl Rules {
         let schemes = config.security_schemes.iter();
         Self {
             public_url: public_url(&config.public_url, &agent.route),
+            resource: resource(&config.public_url, &agent.route),
             security: agent.security.clone(),
             policy: agent.policy.clone(),
             generation: agent.upstream.generation,
@@ -70,7 +72,7 @@ impl Rules {
             None => origin.security.clone()?,
         };
         let requirement = verifiers
-            .resolve(&security)
+            .resolve(&security, &self.resource)
             .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
         let binding = match self.generation {
             // It has no other binding, whatever the card seems to say.
@@ -140,7 +142,9 @@ impl Rules {
             spoken,
             // Over HTTP+JSON there has always been a call for it.
             extended_is_fetched: binding == Binding::JsonRpc && !is_of_0_1 && origin.is_extended_fetched(),
-            skills: Some(skills(origin, agent, verifiers)),
+            metadata: (verifiers.describe(&security, &self.resource, self.name(origin)))
+                .map(|body| Published::new(body, agent.card.max_age())),
+            skills: Some(skills(origin, agent, verifiers, &self.resource)),
         })));
         Ok(Publication {
             public_url: self.public_url.clone(),
@@ -162,16 +166,22 @@ impl Rules {
             overrides: self.overrides.clone(),
         })
     }
+
+    /// The agent's name in its published card.
+    fn name<'a>(&'a self, origin: &'a OriginCard) -> Option<&'a str> {
+        let overridden = self.overrides.get("name").and_then(serde_json::Value::as_str);
+        overridden.or_else(|| origin.name())
+    }
 }
 
 /// What skills demand, where calls can name one.
-fn skills(origin: &OriginCard, agent: &Agent, verifiers: &Verifiers) -> BTreeMap<String, SkillDemand> {
+fn skills(origin: &OriginCard, agent: &Agent, verifiers: &Verifiers, at: &Resource) -> BTreeMap<String, SkillDemand> {
     if agent.policy.skill.is_none() {
         return BTreeMap::new();
     }
     let demands = origin.skill_security().map(|(id, security)| {
         let requirement = security.map_err(|error| error.to_string()).and_then(|security| {
-            let resolved = verifiers.resolve(&security);
+            let resolved = verifiers.resolve(&security, at);
             resolved.map_err(|error| error.to_string())
         });
         let demand = match requirement {
@@ -215,6 +225,17 @@ pub(super) fn is_rooted(route: &AgentRoute) -> bool {
         AgentRoute::Host(_) => true,
         AgentRoute::Path(base) => base.is_empty(),
         AgentRoute::Envelope => false,
+    }
+}
+
+/// What callers are told of the agent's place when they show tokens.
+pub(super) fn resource(base: &str, route: &AgentRoute) -> Resource {
+    let url = public_url(base, route);
+    match route {
+        AgentRoute::Envelope => Resource::unnamed(base),
+        AgentRoute::Path(_) => Resource::named(base, &url),
+        // What stands before its paths is its host alone.
+        AgentRoute::Host(_) => Resource::named(&url, &url),
     }
 }
 

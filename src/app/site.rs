@@ -307,7 +307,7 @@ fn pipeline(
     Pipeline {
         version: 0,
         until: ground.drain.until_deadline(),
-        routes: Routes::build(&config.agents),
+        routes: Routes::build(&config.agents, &config.public_url),
         agents,
         listeners: listener_rules(config),
         open: Rules::default(),

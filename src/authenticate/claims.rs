@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::Invalid;
+use super::{Bound, Invalid};
 
 /// OpenID Connect Core §2: `sub` has at most 255 characters.
 const MAX_PRINCIPAL: usize = 255;
@@ -96,10 +98,12 @@ impl Claims {
         self.0.get("active").and_then(Value::as_bool)
     }
 
-    /// Whether it is to be shown as a bearer token, as far as it says how.
-    pub(super) fn is_for_bearers(&self) -> bool {
+    /// Whether it is to be shown as an access token of the kind that it is, as far as it says how: one that is bound to a key
+    /// is of a type of its own (RFC 9449 §6.2).
+    pub(super) fn is_shown(&self, bound: &Bound) -> bool {
         match self.0.get("token_type") {
             None | Some(Value::Null) => true,
+            Some(Value::String(kind)) if kind.eq_ignore_ascii_case("dpop") => bound.key.is_some(),
             // Some servers write what RFC 8693 §3 has a name for.
             Some(Value::String(kind)) => kind.eq_ignore_ascii_case("bearer") || kind == "access_token",
             Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => false,
@@ -128,8 +132,41 @@ impl Claims {
         Ok(expires)
     }
 
+    /// What its sender must have (RFC 7800 §3.1): the certificate of RFC 8705 §3.1, the key of RFC 9449 §6.1. Members that are
+    /// not known are ignored, as RFC 7800 says, but not where there is no other.
+    pub(super) fn bound(&self) -> Result<Bound, Invalid> {
+        let members = match self.0.get("cnf") {
+            None => return Ok(Bound::default()),
+            Some(Value::Object(members)) => members,
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                return Err(Invalid::Malformed);
+            }
+        };
+        let digest = |name: &str| match members.get(name) {
+            None => Ok(None),
+            Some(value) => {
+                let bytes = value.as_str().and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
+                let digest = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+                digest.map(Some).ok_or(Invalid::Malformed)
+            }
+        };
+        let bound = Bound {
+            certificate: digest("x5t#S256")?,
+            key: digest("jkt")?,
+        };
+        if bound == Bound::default() {
+            return Err(Invalid::UnknownBinding);
+        }
+        Ok(bound)
+    }
+
+    /// A claim that is a text with something in it.
+    pub(super) fn text(&self, claim: &str) -> Option<&str> {
+        self.0.get(claim)?.as_str().filter(|text| !text.is_empty())
+    }
+
     /// Seconds, which need not be whole (RFC 7519 §2); a part of a second is cut off.
-    fn date(&self, claim: &str) -> Result<Option<u64>, Invalid> {
+    pub(super) fn date(&self, claim: &str) -> Result<Option<u64>, Invalid> {
         let Some(value) = self.0.get(claim) else {
             return Ok(None);
         };

@@ -83,13 +83,22 @@ pub enum Invalid {
     Denied,
     /// It is on the list of `revocations_file`.
     Revoked,
+    /// The token is for somebody who has a certificate or a key, and who shows it has not proved to be that; or it is for
+    /// everybody who has it, where that is not enough.
+    NotBound,
+    /// The token is bound to something that cannot be checked here.
+    UnknownBinding,
+    /// There is no proof of possession, or it is not for this token and this request.
+    BadProof,
+    /// The proof of possession was shown before.
+    ReplayedProof,
     CertificateMissing,
     CertificateNotAllowed,
     CertificateExpired,
 }
 
 impl Invalid {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 25] = [
         Self::Ambiguous,
         Self::Malformed,
         Self::TooLong,
@@ -108,10 +117,19 @@ impl Invalid {
         Self::Inactive,
         Self::Denied,
         Self::Revoked,
+        Self::NotBound,
+        Self::UnknownBinding,
+        Self::BadProof,
+        Self::ReplayedProof,
         Self::CertificateMissing,
         Self::CertificateNotAllowed,
         Self::CertificateExpired,
     ];
+
+    /// It is about a proof of possession, not about the token.
+    pub(super) fn is_of_proof(self) -> bool {
+        matches!(self, Self::BadProof | Self::ReplayedProof)
+    }
 
     /// The label in metrics and logs.
     pub fn as_str(self) -> &'static str {
@@ -134,6 +152,10 @@ impl Invalid {
             Self::Inactive => "inactive",
             Self::Denied => "denied",
             Self::Revoked => "revoked",
+            Self::NotBound => "not-bound",
+            Self::UnknownBinding => "unknown-binding",
+            Self::BadProof => "bad-proof",
+            Self::ReplayedProof => "replayed-proof",
             Self::CertificateMissing => "certificate-missing",
             Self::CertificateNotAllowed => "certificate-not-allowed",
             Self::CertificateExpired => "certificate-expired",

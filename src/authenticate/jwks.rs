@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey};
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{Invalid, sha256};
@@ -113,7 +114,61 @@ struct RawKey {
     y: Option<String>,
 }
 
+/// Members of keys that are not for others (RFC 7518 §6.2.2, §6.3.2 and §6.4.1).
+#[derive(Deserialize)]
+struct Private {
+    #[serde(default)]
+    d: Present,
+    #[serde(default)]
+    p: Present,
+    #[serde(default)]
+    q: Present,
+    #[serde(default)]
+    dp: Present,
+    #[serde(default)]
+    dq: Present,
+    #[serde(default)]
+    qi: Present,
+    #[serde(default)]
+    oth: Present,
+    #[serde(default)]
+    k: Present,
+}
+
+/// A member stands there, whatever its value.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Present(pub bool);
+
+impl<'de> Deserialize<'de> for Present {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self(true))
+    }
+}
+
 impl Key {
+    /// A key that somebody shows as his own, and its thumbprint (RFC 7638); `None`: it does not fit the algorithm, cannot be used,
+    /// or has more in it than is for others (RFC 9449 §4.3).
+    pub(super) fn shown(text: &str, algorithm: Algorithm) -> Option<(Self, [u8; 32])> {
+        let Private {
+            d,
+            p,
+            q,
+            dp,
+            dq,
+            qi,
+            oth,
+            k,
+        } = serde_json::from_str(text).ok()?;
+        if [d, p, q, dp, dq, qi, oth, k].contains(&Present(true)) {
+            return None;
+        }
+        let key = Self::parse(text)
+            .ok()
+            .filter(|key| key.algorithms.contains(&algorithm))?;
+        let raw: RawKey = serde_json::from_str(text).ok()?;
+        Some((key, raw.thumbprint()?))
+    }
+
     fn parse(text: &str) -> Result<Self, &'static str> {
         let raw: RawKey = serde_json::from_str(text).map_err(|_| "it is malformed")?;
         if raw.purpose.as_deref().is_some_and(|purpose| purpose != "sig") {
@@ -186,6 +241,33 @@ impl Key {
     }
 }
 
+impl RawKey {
+    /// RFC 7638 §3.2: over the members that the key needs, in the order of their names. Their values are base64url or were
+    /// compared, so that nothing in them is to be escaped.
+    fn thumbprint(&self) -> Option<[u8; 32]> {
+        let text = match self.kty.as_str() {
+            "RSA" => format!(
+                r#"{{"e":"{}","kty":"RSA","n":"{}"}}"#,
+                self.e.as_ref()?,
+                self.n.as_ref()?
+            ),
+            "EC" => format!(
+                r#"{{"crv":"{}","kty":"EC","x":"{}","y":"{}"}}"#,
+                self.crv.as_ref()?,
+                self.x.as_ref()?,
+                self.y.as_ref()?
+            ),
+            "OKP" => format!(
+                r#"{{"crv":"{}","kty":"OKP","x":"{}"}}"#,
+                self.crv.as_ref()?,
+                self.x.as_ref()?
+            ),
+            _ => return None,
+        };
+        Some(sha256(&[text.as_bytes()]))
+    }
+}
+
 fn field(text: Option<&str>) -> Result<Vec<u8>, &'static str> {
     let bytes = URL_SAFE_NO_PAD
         .decode(text.ok_or("a member is missing")?)
@@ -209,6 +291,11 @@ pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, algorithm)| *algorithm)
+}
+
+/// The names of all.
+pub(super) fn names() -> [&'static str; 9] {
+    SUPPORTED.map(|(name, _)| name)
 }
 
 const SUPPORTED: [(&str, Algorithm); 9] = [

@@ -22,7 +22,9 @@ pub mod pattern;
 mod places;
 mod queue;
 mod remote;
+mod replays;
 mod requirement;
+mod resource;
 mod revoked;
 mod token;
 mod trust;
@@ -44,7 +46,9 @@ use crate::expression::Value;
 
 pub use error::{Error, Invalid};
 pub use places::CredentialPlaces;
+pub use replays::prepare;
 pub use requirement::{Requirement, identify};
+pub use resource::Resource;
 pub use revoked::Revoked;
 pub use verifiers::{Renewed, UnknownScheme, Verifiers};
 
@@ -82,6 +86,28 @@ struct Evidence {
     credential: Credential,
 }
 
+impl Evidence {
+    /// To what its token is bound.
+    fn bound(&self) -> Option<&Bound> {
+        match &self.credential {
+            Credential::Token { bound, .. } => Some(bound),
+            Credential::Key { .. }
+            | Credential::User { .. }
+            | Credential::Vouched { .. }
+            | Credential::Certificate(_) => None,
+        }
+    }
+}
+
+/// What who shows a token must have beside it; by default nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bound {
+    /// The SHA-256 of the certificate (RFC 8705 §3.1).
+    certificate: Option<[u8; 32]>,
+    /// The thumbprint of the key (RFC 9449 §6.1).
+    key: Option<[u8; 32]>,
+}
+
 /// A credential as it is recognised in another configuration. Holds no secret.
 #[derive(Clone, PartialEq, Eq)]
 enum Credential {
@@ -99,6 +125,7 @@ enum Credential {
         audience: Vec<String>,
         /// In seconds since 1970; perhaps never, if the issuer was asked.
         expires: Option<u64>,
+        bound: Bound,
     },
     /// What somebody vouched for.
     Vouched {
@@ -168,10 +195,12 @@ impl Principal {
     pub fn is_at(&self, peer: &Peer) -> bool {
         self.evidence.iter().all(|evidence| match &evidence.credential {
             Credential::Certificate(shown) => peer.certificate.as_ref() == Some(shown),
-            Credential::Key { .. }
-            | Credential::User { .. }
-            | Credential::Token { .. }
-            | Credential::Vouched { .. } => true,
+            // A key is shown with each request, not by a connection.
+            Credential::Token { bound, .. } => {
+                let shown = peer.certificate.as_ref().map(|shown| shown.fingerprint);
+                bound.key.is_none() && (bound.certificate.is_none() || bound.certificate == shown)
+            }
+            Credential::Key { .. } | Credential::User { .. } | Credential::Vouched { .. } => true,
         })
     }
 
@@ -302,11 +331,13 @@ fn hex(bytes: &[u8]) -> String {
         })
 }
 
-/// The bearer token of a request whose principal was proved by one, and when that ends, in seconds since 1970.
+/// The token of a request whose principal was proved by one, and when that ends, in seconds since 1970.
 pub fn bearer<'h>(principal: &Principal, headers: &'h HeaderMap) -> Option<(&'h str, u64)> {
     let expires = principal.expires()?;
     match authorization(headers) {
-        Authorization::One { scheme, credentials } if scheme.eq_ignore_ascii_case(b"bearer") => {
+        Authorization::One { scheme, credentials }
+            if scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"dpop") =>
+        {
             let token = std::str::from_utf8(credentials).ok()?;
             (!token.is_empty()).then_some((token, expires))
         }

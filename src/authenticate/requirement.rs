@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderValue, request};
+use http::request;
 
 use super::error::Challenges;
 use super::facts::Facts;
 use super::head;
+use super::resource::{self, Resource, Told};
 use super::revoked::Revoked;
+use super::token::Asked;
 use super::verifiers::{Verifier, Verifiers};
 use super::{CredentialPlaces, Error, Invalid, Principal, Proof, Shown};
 use crate::a2a::envelope::Credential;
@@ -37,8 +39,11 @@ struct Inner {
     places: Arc<CredentialPlaces>,
     revoked: Arc<Revoked>,
     anonymous: Arc<Principal>,
+    at: Resource,
     missing: Challenges,
     invalid: Challenges,
+    /// Where it is the proof of possession that is wrong.
+    bad_proof: Challenges,
 }
 
 struct Alternative {
@@ -59,6 +64,7 @@ impl Requirement {
     pub(super) fn new<'v>(
         security: &Security,
         (places, revoked): (&Arc<CredentialPlaces>, &Arc<Revoked>),
+        at: &Resource,
         find: impl Fn(&str) -> Option<&'v Arc<Verifier>>,
     ) -> Result<Self, Vec<String>> {
         let mut verifiers: Vec<Arc<Verifier>> = Vec::new();
@@ -83,18 +89,24 @@ impl Requirement {
                 });
             }
             if !uses.is_empty() {
-                alternatives.push(Alternative::new(needs));
+                alternatives.push(Alternative::new(needs, at));
             }
         }
         if !unknown.is_empty() {
             return Err(unknown.into_iter().collect());
         }
-        let challenges = |invalid: bool| Challenges::from(distinct(verifiers.iter().map(|v| v.challenge(invalid))));
+        let challenges = |told| {
+            Challenges::from(distinct(
+                verifiers.iter().flat_map(|verifier| verifier.challenges(told, at)),
+            ))
+        };
         Ok(Self(Arc::new(Inner {
             alternatives,
             open: security.is_open(),
-            missing: challenges(false),
-            invalid: challenges(true),
+            at: at.clone(),
+            missing: challenges(Told::Missing),
+            invalid: challenges(Told::Invalid),
+            bad_proof: challenges(Told::BadProof),
             verifiers,
             places: Arc::clone(places),
             revoked: Arc::clone(revoked),
@@ -155,11 +167,17 @@ pub async fn identify(
     if inner.alternatives.is_empty() {
         return Ok(Arc::clone(&inner.anonymous));
     }
+    let asked = Asked {
+        peer,
+        client,
+        parts,
+        at: &inner.at,
+    };
     // One scheme and nothing else is what most agents ask for.
     if let [alternative] = inner.alternatives.as_slice()
         && let [need] = alternative.needs.as_slice()
     {
-        let shown = inner.unless_revoked(need.verifier.verify(peer, client, parts).await);
+        let shown = inner.unless_revoked(need.verifier.verify(&asked).await);
         if let Shown::Proof(proof) = &shown
             && proof.covers(&need.scopes)
         {
@@ -168,15 +186,10 @@ pub async fn identify(
         return inner.refuse(&[Some(shown)]);
     }
     // Boxed, so that calls of one scheme do not carry the room for it.
-    Box::pin(identify_by_several(inner, peer, client, parts)).await
+    Box::pin(identify_by_several(inner, asked)).await
 }
 
-async fn identify_by_several(
-    inner: &Inner,
-    peer: &Peer,
-    client: IpAddr,
-    parts: &request::Parts,
-) -> Result<Arc<Principal>, Error> {
+async fn identify_by_several(inner: &Inner, asked: Asked<'_>) -> Result<Arc<Principal>, Error> {
     let mut shown: Vec<Option<Shown>> = vec![None; inner.verifiers.len()];
     for alternative in &inner.alternatives {
         for need in &alternative.needs {
@@ -185,10 +198,7 @@ async fn identify_by_several(
             };
             let proven = match slot {
                 Some(known) => known,
-                None => {
-                    let shown = need.verifier.verify(peer, client, parts).await;
-                    slot.insert(inner.unless_revoked(shown))
-                }
+                None => slot.insert(inner.unless_revoked(need.verifier.verify(&asked).await)),
             };
             if !matches!(proven, Shown::Proof(proof) if proof.covers(&need.scopes)) {
                 break;
@@ -202,8 +212,7 @@ async fn identify_by_several(
     }
     for (slot, verifier) in shown.iter_mut().zip(&inner.verifiers) {
         if slot.is_none() {
-            let shown = verifier.verify(peer, client, parts).await;
-            *slot = Some(inner.unless_revoked(shown));
+            *slot = Some(inner.unless_revoked(verifier.verify(&asked).await));
         }
     }
     inner.refuse(&shown)
@@ -254,7 +263,10 @@ impl Inner {
             return Err(Error::Invalid {
                 scheme: Arc::clone(verifier.name()),
                 reason,
-                challenges: Arc::clone(&self.invalid),
+                challenges: Arc::clone(match reason.is_of_proof() {
+                    true => &self.bad_proof,
+                    false => &self.invalid,
+                }),
             });
         }
         if self.open && shown_to().all(|(_, shown)| *shown == Shown::Nothing) {
@@ -281,19 +293,18 @@ impl Inner {
 }
 
 impl Alternative {
-    fn new(needs: Vec<Need>) -> Self {
+    fn new(needs: Vec<Need>, at: &Resource) -> Self {
         let mut scopes: Vec<String> = Vec::new();
         for scope in needs.iter().flat_map(|need| &need.scopes) {
             if !scopes.contains(scope) {
                 scopes.push(scope.clone());
             }
         }
-        let insufficient = distinct(
-            needs
-                .iter()
-                .filter(|need| need.verifier.is_bearer() && !need.scopes.is_empty())
-                .map(|need| insufficient_scope(&need.scopes)),
-        );
+        let lacking = needs.iter().filter(|need| !need.scopes.is_empty());
+        let insufficient = distinct(lacking.flat_map(|need| match need.verifier.constraint() {
+            Some(constraint) => resource::challenges(constraint, Told::Insufficient(&scope(&need.scopes)), at),
+            None => Vec::new(),
+        }));
         Self {
             needs,
             scopes: scopes.into(),
@@ -353,18 +364,13 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// RFC 6750 §3. Scopes that are no scope-tokens (RFC 6749 §3.3) come from a broken card and are left out.
-fn insufficient_scope(scopes: &[String]) -> HeaderValue {
-    const PLAIN: &str = "Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\"";
+/// The parameter of RFC 6750 §3. Scopes that are no scope-tokens (RFC 6749 §3.3) come from a broken card and are left out.
+fn scope(scopes: &[String]) -> String {
     let token =
         |scope: &String| !scope.is_empty() && scope.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e));
-    if scopes.iter().all(token) {
-        let scope = scopes.join(" ");
-        if scope.len() <= MAX_SCOPE
-            && let Ok(value) = HeaderValue::try_from(format!("{PLAIN}, scope=\"{scope}\""))
-        {
-            return value;
-        }
+    let scope = scopes.join(" ");
+    if scopes.iter().all(token) && scope.len() <= MAX_SCOPE {
+        return format!(", scope=\"{scope}\"");
     }
-    HeaderValue::from_static(PLAIN)
+    String::new()
 }

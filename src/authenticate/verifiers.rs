@@ -4,23 +4,24 @@
 //! what they remember. So a requirement that was resolved before goes on with what it was resolved to.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use http::{HeaderValue, header, request};
+use bytes::Bytes;
+use http::{HeaderValue, header};
 use serde::de::DeserializeOwned;
 
 use super::api_key::{self, Place};
+use super::replays::Replays;
 use super::requirement::Requirement;
+use super::resource::{self, Resource, Told};
 use super::revoked::Revoked;
 use super::{Credential, CredentialPlaces, Evidence, Invalid, Principal, Shown, basic, certificate, check, token};
 use crate::a2a::security::{SchemeName, Security};
 use crate::clock::Clock;
-use crate::config::{Problem, Scheme, SchemeKind};
+use crate::config::{Problem, Scheme, SchemeKind, SenderConstraint};
 use crate::drain::Drain;
 use crate::observe::metrics::Metrics;
-use crate::tls::Peer;
 
 /// Puts a table that was read into place.
 pub(super) type Commit = Box<dyn FnOnce() + Send>;
@@ -41,6 +42,8 @@ pub struct Verifiers {
     verifiers: Arc<BTreeMap<SchemeName, Arc<Verifier>>>,
     places: Arc<CredentialPlaces>,
     pub(super) revoked: Arc<Revoked>,
+    /// Outlives every configuration.
+    proofs: Arc<Replays>,
 }
 
 impl Verifiers {
@@ -76,14 +79,14 @@ impl Verifiers {
                 Some((known, verifier)) => {
                     changed.push(name.clone());
                     let before = Some((&known.kind, &**verifier));
-                    Verifier::load(name, scheme, clock, before).and_then(|verifier| {
+                    Verifier::load(name, scheme, (clock, &self.proofs), before).and_then(|verifier| {
                         commits.extend(verifier.trust_again()?);
                         Ok(Arc::new(verifier))
                     })
                 }
                 None => {
                     changed.push(name.clone());
-                    Verifier::load(name, scheme, clock, None).map(Arc::new)
+                    Verifier::load(name, scheme, (clock, &self.proofs), None).map(Arc::new)
                 }
             };
             match made {
@@ -108,6 +111,7 @@ impl Verifiers {
                 verifiers: Arc::new(verifiers),
                 places: Arc::new(places),
                 revoked: Arc::clone(&self.revoked),
+                proofs: Arc::clone(&self.proofs),
             },
             changed,
             commits,
@@ -174,9 +178,16 @@ impl Verifiers {
         &self.places
     }
 
-    pub fn resolve(&self, security: &Security) -> Result<Requirement, UnknownScheme> {
-        Requirement::new(security, (&self.places, &self.revoked), |name| self.verifiers.get(name))
-            .map_err(|names| UnknownScheme { names })
+    pub fn resolve(&self, security: &Security, at: &Resource) -> Result<Requirement, UnknownScheme> {
+        Requirement::new(security, (&self.places, &self.revoked), at, |name| {
+            self.verifiers.get(name)
+        })
+        .map_err(|names| UnknownScheme { names })
+    }
+
+    /// What callers may know of how to get a token for a requirement (RFC 9728 §2), where it asks for tokens.
+    pub fn describe(&self, security: &Security, at: &Resource, name: Option<&str>) -> Option<Bytes> {
+        at.describe(security, &self.schemes, name)
     }
 }
 
@@ -240,7 +251,7 @@ impl Verifier {
     fn load(
         name: &str,
         scheme: &Scheme,
-        clock: &Clock,
+        (clock, proofs): (&Clock, &Arc<Replays>),
         before: Option<(&SchemeKind, &Self)>,
     ) -> Result<Self, Vec<Problem>> {
         let key = problem_key(name);
@@ -265,7 +276,12 @@ impl Verifier {
                     verifier.bearer().filter(|_| same)
                 });
                 Kind::Bearer(Box::new(token::Verifier::load(
-                    &name, &key, tokens, mapping, clock, before,
+                    &name,
+                    &key,
+                    tokens,
+                    mapping,
+                    (clock, proofs),
+                    before,
                 )?))
             }
             SchemeKind::Http {
@@ -357,7 +373,11 @@ impl Verifier {
                 // No cookie goes on.
                 Place::Cookie(_) => {}
             },
-            Kind::Bearer(_) | Kind::Basic(_) | Kind::Checked(_) => {
+            Kind::Bearer(_) => {
+                add(&mut places.headers, &header::AUTHORIZATION);
+                add(&mut places.headers, &token::PROOF_FIELD);
+            }
+            Kind::Basic(_) | Kind::Checked(_) => {
                 add(&mut places.headers, &header::AUTHORIZATION);
             }
             Kind::Certificate(_) => {}
@@ -376,19 +396,22 @@ impl Verifier {
         &self.name
     }
 
-    pub(super) fn is_bearer(&self) -> bool {
-        matches!(self.kind, Kind::Bearer(_))
+    /// Who may use its tokens, if it has any.
+    pub(super) fn constraint(&self) -> Option<SenderConstraint> {
+        self.bearer().map(token::Verifier::constraint)
     }
 
     pub(super) fn is_certificate(&self) -> bool {
         matches!(self.kind, Kind::Certificate(_))
     }
 
-    /// `client` is the caller's address as seen through trusted proxies.
-    pub(super) async fn verify(&self, peer: &Peer, client: IpAddr, parts: &request::Parts) -> Shown {
+    pub(super) async fn verify(&self, asked: &token::Asked<'_>) -> Shown {
+        let token::Asked {
+            peer, client, parts, ..
+        } = *asked;
         match &self.kind {
             Kind::ApiKey(verifier) => verifier.verify(parts),
-            Kind::Bearer(verifier) => verifier.verify(client, parts).await,
+            Kind::Bearer(verifier) => verifier.verify(asked).await,
             // Boxed, so that calls of other schemes do not carry the room for it.
             Kind::Checked(verifier) => Box::pin(verifier.verify(client, parts)).await,
             Kind::Basic(verifier) => verifier.verify(client, parts).await,
@@ -396,10 +419,10 @@ impl Verifier {
         }
     }
 
-    /// The value for `WWW-Authenticate`; `invalid` after a credential was refused. API keys and certificates have no
+    /// The values for `WWW-Authenticate`, after what was shown. API keys and certificates have no
     /// registered scheme, but a 401 needs a challenge (RFC 9110 §15.5.2), so they get descriptive ones.
-    pub(super) fn challenge(&self, invalid: bool) -> HeaderValue {
-        match &self.kind {
+    pub(super) fn challenges(&self, told: Told<'_>, at: &Resource) -> Vec<HeaderValue> {
+        vec![match &self.kind {
             Kind::ApiKey(verifier) => {
                 let (place, name) = match verifier.place() {
                     Place::Header(name) => ("header", name.as_str()),
@@ -409,14 +432,11 @@ impl Verifier {
                 HeaderValue::try_from(format!("ApiKey realm=\"a2a-gateway\", {place}=\"{name}\""))
                     .unwrap_or(HeaderValue::from_static("ApiKey realm=\"a2a-gateway\""))
             }
-            Kind::Bearer(_) if invalid => {
-                HeaderValue::from_static("Bearer realm=\"a2a-gateway\", error=\"invalid_token\"")
-            }
-            Kind::Bearer(_) => HeaderValue::from_static("Bearer realm=\"a2a-gateway\""),
+            Kind::Bearer(verifier) => return resource::challenges(verifier.constraint(), told, at),
             Kind::Basic(_) => HeaderValue::from_static("Basic realm=\"a2a-gateway\", charset=\"UTF-8\""),
             Kind::Checked(verifier) => verifier.challenge().clone(),
             Kind::Certificate(_) => HeaderValue::from_static("MutualTLS realm=\"a2a-gateway\""),
-        }
+        }]
     }
 }
 

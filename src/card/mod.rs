@@ -150,6 +150,10 @@ impl CardStore {
         }
     }
 
+    pub fn max_age(&self) -> Duration {
+        self.max_age
+    }
+
     pub fn agent(&self) -> &str {
         &self.agent
     }

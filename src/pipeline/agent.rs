@@ -11,7 +11,7 @@ use crate::affinity::{Beginnings, Reservations};
 use crate::authenticate::{Principal, Requirement};
 use crate::authorize::Ownership;
 use crate::balance::Endpoints;
-use crate::card::{CardState, CardStore};
+use crate::card::{CardState, CardStore, Published};
 use crate::gather::probe::Probes;
 use crate::http::fetch;
 use crate::observe::{AgentMetrics, Reason};
@@ -60,6 +60,8 @@ pub struct Enforced {
     /// The agent has its extended card for a GET only.
     pub extended_is_fetched: bool,
     pub ownership: Ownership,
+    /// What callers may know of how to get a token, where one is asked for.
+    pub metadata: Option<Published>,
     /// What skills demand beside it; `None`: it is not known yet.
     pub skills: Option<BTreeMap<String, SkillDemand>>,
 }

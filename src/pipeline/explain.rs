@@ -107,6 +107,10 @@ impl Pipeline {
                 lines.say("route", "the card of an agent, which is everybody's");
                 return Ok(());
             }
+            Entry::Metadata(_) => {
+                lines.say("route", "how to get a token for an agent, which is everybody's");
+                return Ok(());
+            }
             Entry::Keys(_) => {
                 lines.say("route", "the gateway's own key set, which is everybody's");
                 return Ok(());

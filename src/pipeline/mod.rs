@@ -93,6 +93,8 @@ pub struct Pipeline {
 enum Entry {
     Card(route::AgentIndex),
     Keys(Arc<card::Published>),
+    /// How to get a token for an agent.
+    Metadata(Arc<Enforced>),
     Call(RouteMatch, Addressed),
     /// A notification for the webhook that is sealed in its path, or the question whether there is one.
     Notification(RouteMatch, Box<str>),
@@ -118,6 +120,7 @@ impl Pipeline {
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<Body>, Infallible>> + Send {
         let (mut parts, body) = request.into_parts();
+        authenticate::prepare(&mut parts);
         async move {
             let client = forwarded::client(
                 downstream.peer.address.ip(),
@@ -139,6 +142,10 @@ impl Pipeline {
             let answered = match self.enter(&downstream, &parts, &mut held) {
                 Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
                 Ok(Entry::Keys(keys)) => Ok(published(&keys, &parts, held)),
+                Ok(Entry::Metadata(enforced)) => match &enforced.metadata {
+                    Some(metadata) => Ok(published(metadata, &parts, held)),
+                    None => Err((Reject::new(Reason::NoRoute), held)),
+                },
                 Ok(Entry::Call(route, addressed)) => {
                     match &addressed {
                         Addressed::JsonRpc => {}
@@ -198,9 +205,12 @@ impl Pipeline {
         held.record.agent = Some(agent.metrics.clone());
         match route.place {
             Place::Rpc if parts.method != Method::POST => Err(not_allowed("POST")),
-            Place::Card if parts.method != Method::GET && parts.method != Method::HEAD => Err(not_allowed("GET, HEAD")),
+            Place::Card | Place::Metadata if parts.method != Method::GET && parts.method != Method::HEAD => {
+                Err(not_allowed("GET, HEAD"))
+            }
             Place::Rpc => Ok(Entry::Call(route, Addressed::JsonRpc)),
             Place::Card => Ok(Entry::Card(route.agent)),
+            Place::Metadata => agent.in_service().map(Entry::Metadata),
             Place::Below { base } => {
                 let path = parts.uri.path().get(base..).unwrap_or_default();
                 let sealed = push::sealed(path).filter(|_| agent.relay.is_some());
@@ -358,7 +368,7 @@ impl Pipeline {
             addressed: &addressed,
             path: match route.place {
                 Place::Below { base } => parts.uri.path().get(base..).unwrap_or_default(),
-                Place::Rpc | Place::Card => "",
+                Place::Rpc | Place::Card | Place::Metadata => "",
             },
             parts,
             came: held.record.started().into(),

@@ -22,6 +22,8 @@ pub enum Place {
     Rpc,
     /// The public card (RFC 8615; `agent.json` is the path of 0.1 and 0.2).
     Card,
+    /// What callers may know of how to get a token (RFC 9728).
+    Metadata,
     /// Somewhere else below the base, which is so many bytes of the path: a call of the HTTP+JSON binding, if anything.
     Below { base: usize },
 }
@@ -45,6 +47,9 @@ pub const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", OLD_CARD_PATH
 /// Where callers up to 0.2 look.
 pub const OLD_CARD_PATH: &str = "/.well-known/agent.json";
 
+/// Before the path of an agent, or alone for one with a host of its own (RFC 9728 §3.1).
+pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     hosts: HashMap<String, AgentIndex, RandomState>,
@@ -54,13 +59,18 @@ pub struct Routes {
 }
 
 impl Routes {
-    pub fn build(agents: &[Agent]) -> Self {
+    /// `public_url` is what callers know as the root of the gateway. Metadata stands before its path, which whoever forwards to
+    /// the gateway may leave out.
+    pub fn build(agents: &[Agent], public_url: &str) -> Self {
         let mut routes = Self::default();
-        routes.fill(agents.iter().map(|agent| &agent.route));
+        let after_scheme = public_url.split_once("://").map_or(public_url, |(_, rest)| rest);
+        let prefix = after_scheme.find('/').and_then(|at| after_scheme.get(at..));
+        routes.fill(agents.iter().map(|agent| &agent.route), prefix.unwrap_or_default());
         routes
     }
 
-    fn fill<'a>(&mut self, agents: impl IntoIterator<Item = &'a AgentRoute>) {
+    fn fill<'a>(&mut self, agents: impl IntoIterator<Item = &'a AgentRoute>, prefix: &str) {
+        let mut prefixed = Vec::new();
         for (index, route) in agents.into_iter().enumerate() {
             let agent = AgentIndex(index);
             match route {
@@ -84,9 +94,20 @@ impl Routes {
                         };
                         self.paths.insert(format!("{base}{path}"), card);
                     }
+                    let metadata = RouteMatch {
+                        agent,
+                        place: Place::Metadata,
+                    };
+                    self.paths.insert(format!("{METADATA_PATH}{base}"), metadata);
+                    if !prefix.is_empty() {
+                        prefixed.push((format!("{METADATA_PATH}{prefix}{base}"), metadata));
+                    }
                     self.depth = self.depth.max(base.matches('/').count());
                 }
             }
+        }
+        for (path, metadata) in prefixed {
+            self.paths.entry(path).or_insert(metadata);
         }
     }
 
@@ -103,6 +124,10 @@ impl Routes {
                 path if CARD_PATHS.contains(&path) => Ok(RouteMatch {
                     agent,
                     place: Place::Card,
+                }),
+                METADATA_PATH => Ok(RouteMatch {
+                    agent,
+                    place: Place::Metadata,
                 }),
                 _ => Ok(RouteMatch {
                     agent,

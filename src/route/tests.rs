@@ -9,7 +9,7 @@ fn routes(paths: &[&str], hosts: &[&str]) -> Routes {
         .map(|path| AgentRoute::Path((*path).to_owned()))
         .chain(hosts.iter().map(|host| AgentRoute::Host((*host).to_owned())))
         .collect();
-    routes.fill(&agents);
+    routes.fill(&agents, "");
     routes
 }
 

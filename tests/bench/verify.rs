@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use a2a_gateway::authenticate::{Requirement, Verifiers, identify};
+use a2a_gateway::authenticate::{Requirement, Resource, Verifiers, identify};
 use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Config, Environment};
 use a2a_gateway::tls::Peer;
@@ -112,7 +112,10 @@ fn requirement(scheme: &str) -> Requirement {
     let config: Config = config::parse(&yaml, std::path::Path::new("."), &Environment::default()).unwrap();
     let schemes: BTreeMap<_, _> = config.security_schemes;
     let verifiers = Verifiers::build(&schemes, &Clock::at(NOW)).unwrap();
-    verifiers.resolve(config.agents[0].security.as_ref().unwrap()).unwrap()
+    let resource = Resource::default();
+    verifiers
+        .resolve(config.agents[0].security.as_ref().unwrap(), &resource)
+        .unwrap()
 }
 
 struct Signer {

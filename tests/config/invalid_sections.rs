@@ -366,6 +366,22 @@ fn token_and_other_schemes() {
         "security_schemes.one.profile (line 5): expected `jwt` or `at+jwt`, found `id`",
     );
     bearer(
+        "jwks_file: a, sender_constraint: tls",
+        "security_schemes.one.sender_constraint (line 5): expected `optional`, `mtls`, `dpop` or `required`, found `tls`",
+    );
+    bearer(
+        "jwks_file: a, sender_constraint: mtls, dpop_lifetime: 30s",
+        "security_schemes.one.dpop_lifetime (line 5): has no effect while `sender_constraint` is `mtls`: tokens are bound to certificates",
+    );
+    bearer(
+        "jwks_file: a, dpop_lifetime: 11m",
+        "security_schemes.one.dpop_lifetime (line 5): must be from 1s to 10m, found 11m",
+    );
+    scheme(
+        "type: apiKey, in: header, name: x, keys_file: k, sender_constraint: dpop",
+        "security_schemes.one.sender_constraint (line 5): does not belong to the type apiKey",
+    );
+    bearer(
         "introspection: {}",
         "security_schemes.one.introspection.url (line 5): is required\n\
          security_schemes.one.introspection.client_id (line 5): is required",
@@ -451,6 +467,17 @@ fn requirements() {
         &environment(),
         "security[0].machine (line 5): client certificates carry no scopes; write `[]`\n\
          security[0].machine (line 5): needs a client certificate, but no listener asks for one; set `listeners[].tls.client_certificates`",
+    );
+    check(
+        &file(&[
+            ("security", "[ { bound: [ read ] } ]"),
+            (
+                "security_schemes",
+                "{ bound: { type: http, scheme: bearer, issuer: i, audience: [ a ], jwks_url: https://a, sender_constraint: mtls } }",
+            ),
+        ]),
+        &environment(),
+        "security[0].bound (line 5): needs a client certificate, but no listener asks for one; set `listeners[].tls.client_certificates`",
     );
     agent_key(
         "security: [ {}, { corp: [] } ]",

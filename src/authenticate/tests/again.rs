@@ -13,7 +13,9 @@ struct Case {
 impl Case {
     /// `expected` is the id by the second requirement; `None` if the caller would be refused.
     async fn check(self, before: &str, after: &str, expected: Option<&str>, what: &str) {
-        let first = build(self.before).resolve(&security(before)).unwrap();
+        let first = build(self.before)
+            .resolve(&security(before), &Resource::default())
+            .unwrap();
         let peer = peer_with(PeerCertificate {
             dns_names: vec!["maps".to_owned()],
             not_after: i64::MAX,
@@ -21,7 +23,7 @@ impl Case {
         });
         let principal = identify(&first, &peer, peer.address.ip(), &self.parts).await.unwrap();
         let verifiers = build(self.after);
-        let second = verifiers.resolve(&security(after)).unwrap();
+        let second = verifiers.resolve(&security(after), &Resource::default()).unwrap();
         let again = second.readmit(&principal);
         assert_eq!(again.as_ref().map(|again| &*again.id), expected, "{what}");
     }

@@ -253,7 +253,7 @@ async fn a_reload_takes_effect_for_requirements_that_are_resolved_after_it() {
         hex(&sha256(&[b"one"]))
     ));
     let mut verifiers = build(vec![("k", scheme)]);
-    let before = verifiers.resolve(&security("k")).unwrap();
+    let before = verifiers.resolve(&security("k"), &Resource::default()).unwrap();
     async fn show(requirement: &Requirement, key: &str) -> String {
         outcome(requirement, &peer(), &head("/", &[("x-api-key", key)])).await
     }
@@ -267,7 +267,7 @@ async fn a_reload_takes_effect_for_requirements_that_are_resolved_after_it() {
     assert_eq!(reload(&mut verifiers), Ok(vec!["k".to_owned()]));
     assert!(!before.is_of(&verifiers));
     assert_eq!(show(&before, "one").await, "key:a");
-    let after = verifiers.resolve(&security("k")).unwrap();
+    let after = verifiers.resolve(&security("k"), &Resource::default()).unwrap();
     assert_eq!(show(&after, "one").await, "! unknown-key");
     assert_eq!(show(&after, "two").await, "key:a");
     rewrite(file.path(), "keys: nonsense");

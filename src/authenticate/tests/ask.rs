@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::jwt::{ISSUER, issuer_scheme};
 use super::remote::Issuer;
 use super::*;
-use crate::config::{Asking, Client, ClientAuthentication, Secret, TokenProof, Tokens};
+use crate::config::{Asking, Client, ClientAuthentication, Secret, SenderConstraint, TokenProof, Tokens};
 
 const ANN: &str = "jwt:https://login.example.com#ann";
 const HOUR: Duration = Duration::from_secs(3600);
@@ -36,6 +36,8 @@ fn introspection(url: &str, issuer: &str, audience: &[&str]) -> Scheme {
                     authentication: ClientAuthentication::Basic,
                 },
             },
+            sender: SenderConstraint::Optional,
+            dpop_lifetime: Duration::from_secs(60),
             leeway: Duration::from_secs(60),
             principal_claim: "sub".to_owned(),
             claims: vec!["tenant".to_owned()],
@@ -89,7 +91,7 @@ async fn what_was_said_holds_until_the_expiry_that_it_names() {
 async fn somebody_has_one_id_whatever_form_the_token_has() {
     let (_server, url) = saying(&active(&[])).await;
     let requirement = build(vec![("t", introspection(&url, ISSUER, &["a2a"]))])
-        .resolve(&security("t"))
+        .resolve(&security("t"), &Resource::default())
         .unwrap();
     let peer = peer();
     let token = with_authorization("Bearer opaque");
@@ -114,7 +116,7 @@ async fn somebody_has_one_id_whatever_form_the_token_has() {
         (check(&url, "bearish"), None, "another kind of scheme"),
     ] {
         let verifiers = build(vec![("t", after)]);
-        let next = verifiers.resolve(&security("t")).unwrap();
+        let next = verifiers.resolve(&security("t"), &Resource::default()).unwrap();
         let again = next.readmit(&principal);
         assert_eq!(again.as_ref().map(|again| &*again.id), expected, "{what}");
         assert_eq!(verifiers.know_still(&principal), expected.is_some(), "{what}");
@@ -125,7 +127,7 @@ async fn somebody_has_one_id_whatever_form_the_token_has() {
 async fn a_token_for_nobody_in_particular_stays_one() {
     let (_server, url) = saying(&active(&[("aud", json!("elsewhere")), ("exp", json!(NOW + 10))])).await;
     let verifiers = build(vec![("t", introspection(&url, ISSUER, &[]))]);
-    let requirement = verifiers.resolve(&security("t")).unwrap();
+    let requirement = verifiers.resolve(&security("t"), &Resource::default()).unwrap();
     let peer = peer();
     let token = with_authorization("Bearer opaque");
     let principal = identify(&requirement, &peer, peer.address.ip(), &token).await.unwrap();
@@ -139,7 +141,7 @@ async fn a_token_for_nobody_in_particular_stays_one() {
 async fn who_vouched_is_a_part_of_what_a_credential_proves() {
     let (server, url) = saying(&json!({"sub": "a+b", "tenant": "acme", "scope": "read"})).await;
     let verifiers = build(vec![("h", check(&url, "Digest"))]);
-    let requirement = verifiers.resolve(&security("h:read")).unwrap();
+    let requirement = verifiers.resolve(&security("h:read"), &Resource::default()).unwrap();
     let peer = peer();
     let shown = with_authorization("Digest x");
     let principal = identify(&requirement, &peer, peer.address.ip(), &shown).await.unwrap();
@@ -155,9 +157,9 @@ async fn who_vouched_is_a_part_of_what_a_credential_proves() {
     ] {
         let next = build(vec![("h", after)]);
         assert_eq!(next.know_still(&principal), holds, "{what}");
-        let requirement = next.resolve(&security("h:read")).unwrap();
+        let requirement = next.resolve(&security("h:read"), &Resource::default()).unwrap();
         assert_eq!(requirement.readmit(&principal).is_some(), holds, "{what}");
-        let requirement = next.resolve(&security("h:write")).unwrap();
+        let requirement = next.resolve(&security("h:write"), &Resource::default()).unwrap();
         assert!(requirement.readmit(&principal).is_none(), "{what}");
     }
     assert_eq!(server.fetches(), 1, "nobody is asked again for that");

@@ -101,7 +101,7 @@ async fn a_password_is_remembered_for_a_minute_and_not_past_a_reload() {
 async fn many_checks_at_once_all_end() {
     let (_file, scheme) = users(&ann("one"));
     let verifiers = build(vec![("b", scheme)]);
-    let requirement = verifiers.resolve(&security("b")).unwrap();
+    let requirement = verifiers.resolve(&security("b"), &Resource::default()).unwrap();
     // From three addresses: one alone may not have that many.
     let checks = (0..50).map(|index| {
         let requirement = requirement.clone();

@@ -20,7 +20,7 @@ fn certificate() -> PeerCertificate {
 async fn check_rule(rule: CertificateRule, expected: &str) {
     let allow = vec![CertificateRule::Uri("spiffe://other/*".to_owned()), rule];
     let verifiers = build(vec![("m", scheme(SchemeKind::MutualTls { allow: allow.clone() }))]);
-    let requirement = verifiers.resolve(&security("m")).unwrap();
+    let requirement = verifiers.resolve(&security("m"), &Resource::default()).unwrap();
     let found = outcome(&requirement, &peer_with(certificate()), &head("/", &[])).await;
     assert_eq!(found, expected, "{allow:?}");
 }
@@ -81,7 +81,7 @@ async fn a_certificate_is_good_until_its_last_second() {
     let time = Time::new();
     let allow = vec![CertificateRule::Dns("*".to_owned())];
     let verifiers = try_build(vec![("m", scheme(SchemeKind::MutualTls { allow }))], &time).unwrap();
-    let requirement = verifiers.resolve(&security("m")).unwrap();
+    let requirement = verifiers.resolve(&security("m"), &Resource::default()).unwrap();
     let peer = peer_with(certificate());
     let parts = head("/", &[]);
     assert_eq!(outcome(&requirement, &peer, &parts).await, "mtls:maps.example.com");

@@ -10,7 +10,7 @@ use rcgen::{KeyPair, PublicKeyData};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{JwksSource, TokenProfile, TokenProof, Tokens};
+use crate::config::{JwksSource, SenderConstraint, TokenProfile, TokenProof, Tokens};
 
 pub(super) const ISSUER: &str = "https://login.example.com";
 
@@ -97,6 +97,8 @@ pub(super) fn jwt_scheme(issuer: &str, audience: &[&str], keys: JwksSource) -> S
                 keys,
                 profile: TokenProfile::Jwt,
             },
+            sender: SenderConstraint::Optional,
+            dpop_lifetime: Duration::from_secs(60),
             leeway: Duration::from_secs(60),
             principal_claim: "sub".to_owned(),
             claims: vec!["tenant".to_owned(), "groups".to_owned()],
@@ -135,6 +137,11 @@ fn token(claims: &str) -> String {
 
 pub(super) fn good_token() -> String {
     token(&claims().to_string())
+}
+
+/// One whose claims are the usual ones with some replaced.
+pub(super) fn token_with(more: &Value) -> String {
+    token(&claims_but(more.clone()))
 }
 
 struct Fixture {
@@ -374,7 +381,7 @@ async fn scopes_come_from_scope_or_scp() {
 #[tokio::test]
 async fn claims_that_a_policy_asks_for_become_attributes() {
     let fixture = fixture();
-    let requirement = fixture.verifiers.resolve(&security("j")).unwrap();
+    let requirement = fixture.verifiers.resolve(&security("j"), &Resource::default()).unwrap();
     let long = "x".repeat(256);
     for (more, expected) in [
         (json!({}), vec![]),

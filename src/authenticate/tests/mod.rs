@@ -4,6 +4,7 @@ mod again;
 mod api_key;
 mod ask;
 mod basic;
+mod bound;
 mod certificate;
 mod jwt;
 mod remote;
@@ -174,7 +175,7 @@ async fn outcome(requirement: &Requirement, peer: &Peer, parts: &request::Parts)
 }
 
 async fn one(verifiers: &Verifiers, name: &str, parts: &request::Parts) -> String {
-    let requirement = verifiers.resolve(&security(name)).unwrap();
+    let requirement = verifiers.resolve(&security(name), &Resource::default()).unwrap();
     outcome(&requirement, &peer(), parts).await
 }
 

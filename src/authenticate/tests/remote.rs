@@ -256,7 +256,7 @@ async fn the_job_ends_with_the_verifiers() {
     let drain = Drain::new();
     verifiers.start(&drain);
     eventually("some fetches", || issuer.fetches() >= 3).await;
-    let requirement = verifiers.resolve(&security("j")).unwrap();
+    let requirement = verifiers.resolve(&security("j"), &Resource::default()).unwrap();
     drop(verifiers);
     let before = issuer.fetches();
     eventually("more fetches for the requirement", || issuer.fetches() >= before + 2).await;

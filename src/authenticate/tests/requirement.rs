@@ -26,7 +26,9 @@ const BAD_A: (&str, &str) = ("x-a", "wrong");
 const BAD_B: (&str, &str) = ("x-b", "wrong");
 
 async fn check(requirement: &str, fields: &[(&str, &str)], expected: &str) {
-    let requirement_ = verifiers().resolve(&security(requirement)).unwrap();
+    let requirement_ = verifiers()
+        .resolve(&security(requirement), &Resource::default())
+        .unwrap();
     let found = outcome(&requirement_, &peer(), &head("/", fields)).await;
     assert_eq!(found, expected, "{requirement:?} with {fields:?}");
 }
@@ -83,9 +85,24 @@ async fn no_requirement_asks_for_nothing() {
     check("", &[], "anonymous").await;
     check("", &[BAD_A], "anonymous").await;
     check("-", &[A], "anonymous").await;
-    assert!(verifiers().resolve(&security("")).unwrap().is_open());
-    assert!(verifiers().resolve(&security("a | -")).unwrap().is_open());
-    assert!(!verifiers().resolve(&security("a")).unwrap().is_open());
+    assert!(
+        verifiers()
+            .resolve(&security(""), &Resource::default())
+            .unwrap()
+            .is_open()
+    );
+    assert!(
+        verifiers()
+            .resolve(&security("a | -"), &Resource::default())
+            .unwrap()
+            .is_open()
+    );
+    assert!(
+        !verifiers()
+            .resolve(&security("a"), &Resource::default())
+            .unwrap()
+            .is_open()
+    );
 }
 
 #[tokio::test]
@@ -93,7 +110,7 @@ async fn a_certificate_may_be_all_that_is_lacking() {
     check("a + m", &[A], "! certificate-missing").await;
     check("a + m", &[], "! missing").await;
     check("a + m", &[BAD_A], "! unknown-key").await;
-    let requirement = verifiers().resolve(&security("a + m")).unwrap();
+    let requirement = verifiers().resolve(&security("a + m"), &Resource::default()).unwrap();
     let peer = peer_with(PeerCertificate {
         dns_names: vec!["maps".to_owned()],
         not_after: i64::MAX,
@@ -111,7 +128,7 @@ async fn a_certificate_may_be_all_that_is_lacking() {
 fn a_scheme_without_a_verifier_is_an_error() {
     let unknown = |text: &str| {
         let verifiers = verifiers();
-        let resolved = verifiers.resolve(&security(text));
+        let resolved = verifiers.resolve(&security(text), &Resource::default());
         resolved.map(|_| ()).map_err(|error| error.names)
     };
     assert_eq!(unknown("a"), Ok(()));
@@ -143,11 +160,16 @@ async fn challenges_come_from_the_configuration() {
         ("m", scheme(SchemeKind::MutualTls { allow: vec![] })),
     ]);
     let check = async |requirement: &str, fields: &[(&str, &str)], expected: &[&str]| {
-        let requirement_ = verifiers.resolve(&security(requirement)).unwrap();
+        let requirement_ = verifiers.resolve(&security(requirement), &Resource::default()).unwrap();
         let error = identify(&requirement_, &peer(), peer().address.ip(), &head("/", fields))
             .await
             .unwrap_err();
         assert_eq!(error.challenges(), expected, "{requirement} {fields:?}");
+    };
+    // RFC 9449 §7.1: beside Bearer, where either may be shown.
+    let proof = |more: &str| {
+        let algorithms = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 EdDSA";
+        format!("DPoP realm=\"a2a-gateway\", algs=\"{algorithms}\"{more}")
     };
     check(
         "a | q",
@@ -164,6 +186,7 @@ async fn challenges_come_from_the_configuration() {
         &[
             "Basic realm=\"a2a-gateway\", charset=\"UTF-8\"",
             "Bearer realm=\"a2a-gateway\"",
+            &proof(""),
             "MutualTLS realm=\"a2a-gateway\"",
         ],
     )
@@ -171,7 +194,10 @@ async fn challenges_come_from_the_configuration() {
     check(
         "j",
         &[("authorization", "Bearer hunter2")],
-        &["Bearer realm=\"a2a-gateway\", error=\"invalid_token\""],
+        &[
+            "Bearer realm=\"a2a-gateway\", error=\"invalid_token\"",
+            &proof(", error=\"invalid_token\""),
+        ],
     )
     .await;
     let token = super::jwt::good_token();
@@ -179,13 +205,19 @@ async fn challenges_come_from_the_configuration() {
     check(
         "j:a,b",
         &[("authorization", &shown)],
-        &["Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\", scope=\"a b\""],
+        &[
+            "Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\", scope=\"a b\"",
+            &proof(", error=\"insufficient_scope\", scope=\"a b\""),
+        ],
     )
     .await;
     check(
         "j:a\"b",
         &[("authorization", &shown)],
-        &["Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\""],
+        &[
+            "Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\"",
+            &proof(", error=\"insufficient_scope\""),
+        ],
     )
     .await;
     check("a:x", &[A], &[]).await;
@@ -208,9 +240,9 @@ fn places_are_those_of_every_scheme() {
         ("j", jwt),
         ("q", at(ApiKeyPlace::Query, "api_key")),
     ]);
-    let requirement = verifiers.resolve(&security("a")).unwrap();
+    let requirement = verifiers.resolve(&security("a"), &Resource::default()).unwrap();
     let places = requirement.places();
-    assert_eq!(places.headers, ["x-a", "authorization"]);
+    assert_eq!(places.headers, ["x-a", "authorization", "dpop"]);
     assert_eq!(places.query, ["api_key"]);
 
     let strip = |query: &str, expected: &str| {

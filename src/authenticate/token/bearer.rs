@@ -1,27 +1,32 @@
-//! Where a bearer token stands: the `Authorization` field alone (RFC 6750 §2.1). A token in a query or a body (§2.2, §2.3)
-//! ends in logs.
+//! Where a token stands: the `Authorization` field alone (RFC 6750 §2.1, RFC 9449 §7.1). A token in a query or a body (RFC 6750
+//! §2.2, §2.3) ends in logs.
 
 use http::request;
 
 use super::super::{Authorization, Invalid, authorization};
+use super::sender::Presented;
 
 /// Refused before it is parsed; header sections are bounded at 64 KiB, tokens of issuers rarely pass 4 KiB.
 pub(in super::super) const MAX_TOKEN: usize = 8 * 1024;
 
-/// The token of the field, `None` if the field is absent or for another scheme.
-pub(super) fn bearer(parts: &request::Parts) -> Result<Option<&[u8]>, Invalid> {
+/// The token of the field and how it is shown, `None` if the field is absent or for another scheme.
+pub(super) fn token(parts: &request::Parts) -> Result<Option<(Presented, &[u8])>, Invalid> {
     match authorization(&parts.headers) {
         Authorization::Absent => Ok(None),
         Authorization::Repeated => Err(Invalid::Ambiguous),
-        Authorization::One { scheme, .. } if !scheme.eq_ignore_ascii_case(b"bearer") => Ok(None),
-        Authorization::One { credentials, .. } => {
+        Authorization::One { scheme, credentials } => {
+            let presented = match scheme {
+                scheme if scheme.eq_ignore_ascii_case(b"bearer") => Presented::Bearer,
+                scheme if scheme.eq_ignore_ascii_case(b"dpop") => Presented::Dpop,
+                _ => return Ok(None),
+            };
             if credentials.len() > MAX_TOKEN {
                 return Err(Invalid::TooLong);
             }
             if !is_b64token(credentials) {
                 return Err(Invalid::Malformed);
             }
-            Ok(Some(credentials))
+            Ok(Some((presented, credentials)))
         }
     }
 }

@@ -104,7 +104,7 @@ fn read(terms: &Terms, answer: Answer, now: u64) -> Result<Said, Error> {
 
 fn accept(terms: &Terms, claims: &Claims, now: u64) -> Result<Said, Invalid> {
     // Asked about a token of any kind, some servers call others active too.
-    if !claims.is_for_bearers() {
+    if !claims.is_shown(&claims.bound()?) {
         return Err(Invalid::WrongType);
     }
     // The server was asked as the issuer's own: it may leave the name out.

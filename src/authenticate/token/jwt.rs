@@ -14,12 +14,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation};
 use quick_cache::sync::Cache;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::claims::Claims;
-use super::super::jwks::{self, KeySet};
+use super::super::jwks::{self, KeySet, Present};
 use super::super::remote::Remote;
 use super::super::verifiers::Commit;
 use super::super::{Invalid, Proof, Shown, api_key, sha256};
@@ -312,6 +311,10 @@ impl Shape {
             | Invalid::Inactive
             | Invalid::Denied
             | Invalid::Revoked
+            | Invalid::NotBound
+            | Invalid::UnknownBinding
+            | Invalid::BadProof
+            | Invalid::ReplayedProof
             | Invalid::CertificateMissing
             | Invalid::CertificateNotAllowed
             | Invalid::CertificateExpired => false,
@@ -340,14 +343,4 @@ struct Header {
     x5u: Present,
     #[serde(default)]
     x5c: Present,
-}
-
-/// A member stands there, whatever its value.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Present(bool);
-
-impl<'de> Deserialize<'de> for Present {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Self(true))
-    }
 }

@@ -1,26 +1,32 @@
-//! Bearer tokens (RFC 6750): whose they must be, and what proves it.
+//! Tokens (RFC 6750, RFC 9449): whose they must be, what proves it, and who may use them.
 //!
 //! A token proves by its signature (`jwt`), or the issuer says what it is worth (`introspection`). Either way its claims are
 //! read by the same code, and its caller has the same id: somebody stays who it is whatever form its tokens have.
 
 mod bearer;
+mod dpop;
 mod introspection;
 mod jwt;
+mod sender;
+#[cfg(test)]
+mod tests;
 
-use std::net::IpAddr;
 use std::sync::Arc;
-
-use http::request;
 
 #[cfg(test)]
 pub(super) use bearer::MAX_TOKEN;
+pub(super) use dpop::FIELD as PROOF_FIELD;
+pub(super) use sender::{Asked, Refusal};
+
+use self::sender::{Presented, Senders};
 
 use super::claims::Claims;
 use super::facts::{Facts, Given};
+use super::replays::Replays;
 use super::verifiers::Commit;
 use super::{Credential, Evidence, Invalid, Proof, Shown};
 use crate::clock::Clock;
-use crate::config::{self, Mapping, Problem, TokenProof};
+use crate::config::{self, Mapping, Problem, SenderConstraint, TokenProof};
 use crate::drain::Drain;
 use crate::observe::metrics::Metrics;
 
@@ -49,6 +55,7 @@ struct Terms {
     /// Those that are kept.
     claims: Vec<String>,
     mapping: Mapping,
+    senders: Senders,
     clock: Clock,
 }
 
@@ -59,7 +66,7 @@ impl Verifier {
         key: &str,
         tokens: &config::Tokens,
         mapping: &Mapping,
-        clock: &Clock,
+        (clock, proofs): (&Clock, &Arc<Replays>),
         before: Option<&Self>,
     ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
@@ -87,6 +94,7 @@ impl Verifier {
             principal_claim: tokens.principal_claim.clone(),
             claims: tokens.claims.clone(),
             mapping: mapping.clone(),
+            senders: Senders::new(tokens.sender, tokens.dpop_lifetime, tokens.leeway, proofs),
             clock: clock.clone(),
         });
         let means = match &tokens.proof {
@@ -136,7 +144,11 @@ impl Verifier {
     /// More cannot be told without the token.
     pub(super) fn again(&self, evidence: &Evidence) -> Option<Arc<Proof>> {
         match &evidence.credential {
-            Credential::Token { audience, expires } => {
+            Credential::Token {
+                audience,
+                expires,
+                bound,
+            } => {
                 let issuer = format!("{KIND}:{}", super::encode(&format!("{}#", self.terms.issuer)));
                 // One that was for nobody in particular is good only where that is enough.
                 let is_for_us = match self.terms.audience.as_slice() {
@@ -144,7 +156,8 @@ impl Verifier {
                     ours => audience.iter().any(|audience| ours.contains(audience)),
                 };
                 let holds = expires.is_none_or(|end| self.terms.clock.unix_seconds() < end);
-                let expected = holds && evidence.id.starts_with(&issuer) && is_for_us;
+                let expected =
+                    holds && evidence.id.starts_with(&issuer) && is_for_us && self.terms.senders.allow(bound);
                 expected.then(|| Proof::repeated(evidence))
             }
             Credential::Key { .. }
@@ -169,6 +182,10 @@ impl Verifier {
         }
     }
 
+    pub(super) fn constraint(&self) -> SenderConstraint {
+        self.terms.senders.constraint
+    }
+
     pub(super) fn ready(&self) -> bool {
         match &self.means {
             Means::Signature(verifier) => verifier.ready(),
@@ -176,16 +193,37 @@ impl Verifier {
         }
     }
 
-    pub(super) async fn verify(&self, client: IpAddr, parts: &request::Parts) -> Shown {
-        let token = match bearer::bearer(parts) {
-            Ok(Some(token)) => token,
+    pub(super) async fn verify(&self, asked: &Asked<'_>) -> Shown {
+        let (presented, token) = match bearer::token(asked.parts) {
+            Ok(Some(found)) => found,
             Ok(None) => return Shown::Nothing,
             Err(reason) => return Shown::Refused(reason),
         };
-        match &self.means {
+        let shown = match &self.means {
             Means::Signature(verifier) => verifier.verify(token).await,
             // Boxed, so that calls with signed tokens do not carry the room for it.
-            Means::Introspection(verifier) => Box::pin(verifier.verify(client, token)).await,
+            Means::Introspection(verifier) => Box::pin(verifier.verify(asked.client, token)).await,
+        };
+        match &shown {
+            Shown::Proof(proof) => self.sent(proof, presented, token, asked).unwrap_or(shown),
+            Shown::Nothing | Shown::Refused(_) | Shown::Unknowable => shown,
+        }
+    }
+
+    /// What the caller shows instead, if a good token is not its own. Asked of each request: nothing of it is remembered with the
+    /// token.
+    fn sent(&self, proof: &Proof, presented: Presented, token: &[u8], asked: &Asked<'_>) -> Option<Shown> {
+        let now = self.terms.clock.unix_seconds();
+        let bound = proof.principal.evidence.iter().find_map(Evidence::bound);
+        // What is no token here is none of ours.
+        let proven = match bound {
+            Some(bound) => self.terms.senders.prove(bound, presented, token, asked, now),
+            None => Err(Refusal::Because(Invalid::UnknownBinding)),
+        };
+        match proven {
+            Ok(()) => None,
+            Err(Refusal::Because(reason)) => Some(Shown::Refused(reason)),
+            Err(Refusal::Full) => Some(Shown::Unknowable),
         }
     }
 }
@@ -215,6 +253,7 @@ impl Terms {
         let credential = Credential::Token {
             audience: claims.matched(&self.audience),
             expires,
+            bound: claims.bound()?,
         };
         Ok(Proof::new(&self.scheme, KIND, facts, credential))
     }

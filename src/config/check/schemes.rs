@@ -201,7 +201,7 @@ fn mapping(check: &mut Check<'_>, key: &str, raw: &RawMapping, kind: &SchemeKind
     }
 }
 
-fn given(raw: &RawScheme) -> [(&'static str, bool); 23] {
+fn given(raw: &RawScheme) -> [(&'static str, bool); 25] {
     [
         ("in", raw.place.is_some()),
         ("name", raw.name.is_some()),
@@ -223,6 +223,8 @@ fn given(raw: &RawScheme) -> [(&'static str, bool); 23] {
         ("profile", raw.profile.is_some()),
         ("introspection", raw.introspection.is_some()),
         ("check", raw.check.is_some()),
+        ("sender_constraint", raw.sender_constraint.is_some()),
+        ("dpop_lifetime", raw.dpop_lifetime.is_some()),
         ("leeway", raw.leeway.is_some()),
         ("principal_claim", raw.principal_claim.is_some()),
         ("allow", raw.allow.is_some()),

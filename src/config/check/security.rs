@@ -1,6 +1,6 @@
 //! Security requirements: every scheme that is named can be verified, and can be met at all.
 
-use super::super::raw::{Raw, RawClientCertificates, RawSchemeType, RawSecurity};
+use super::super::raw::{Raw, RawClientCertificates, RawSchemeType, RawSecurity, RawSenderConstraint};
 use super::super::{join, place, suggest};
 use super::Check;
 use crate::a2a::security::{SchemeUse, Security};
@@ -64,8 +64,12 @@ pub fn certificates_are_asked_for(check: &mut Check<'_>, raw: &Raw) {
     for (key, requirement) in general.chain(own).chain(envelope) {
         for (index, alternative) in requirement.items() {
             for (scheme, _) in alternative.items() {
-                let kind = raw.security_schemes.item(scheme).and_then(|scheme| scheme.kind);
-                if kind == Some(RawSchemeType::MutualTls) {
+                let scheme_of = raw.security_schemes.item(scheme);
+                let is_certificate = scheme_of.is_some_and(|scheme| {
+                    scheme.kind == Some(RawSchemeType::MutualTls)
+                        || scheme.sender_constraint == Some(RawSenderConstraint::Mtls)
+                });
+                if is_certificate {
                     check.problem(
                         &join(&place(&key, index), scheme),
                         "needs a client certificate, but no listener asks for one; set `listeners[].tls.client_certificates`",

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::super::model::{
-    Asking, Client, ClientAuthentication, FetchedKeys, JwksSource, KeysPlace, TokenProfile, TokenProof, Tokens,
+    Asking, Client, ClientAuthentication, FetchedKeys, JwksSource, KeysPlace, SenderConstraint, TokenProfile,
+    TokenProof, Tokens,
 };
-use super::super::raw::{RawCheck, RawClientAuthentication, RawIntrospection, RawScheme, RawTokenProfile};
+use super::super::raw::{
+    RawCheck, RawClientAuthentication, RawIntrospection, RawScheme, RawSenderConstraint, RawTokenProfile,
+};
 use super::super::units::Time;
 use super::super::{join, place};
 use super::schemes::need;
@@ -17,13 +20,16 @@ const DEFAULT_JWKS_COOLDOWN: Duration = Duration::from_secs(60);
 const DEFAULT_LEEWAY: Duration = Duration::from_secs(30);
 /// Leeway beyond this is a clock that needs repair.
 const MAX_LEEWAY: Duration = Duration::from_secs(10 * 60);
+const DEFAULT_DPOP_LIFETIME: Duration = Duration::from_secs(60);
+/// Every proof is remembered for this long.
+const LONGEST_DPOP_LIFETIME: Duration = Duration::from_secs(10 * 60);
 const DEFAULT_PRINCIPAL_CLAIM: &str = "sub";
 /// Each question under way is a connection of its own.
 const MOST_QUESTIONS: u32 = 10_000;
 /// A caller that waits longer for an answer about its credential has gone.
 const LONGEST_QUESTION: Duration = Duration::from_secs(60);
 
-pub const TOKEN_KEYS: [&str; 11] = [
+pub const TOKEN_KEYS: [&str; 13] = [
     "issuer",
     "audience",
     "jwks_file",
@@ -33,6 +39,8 @@ pub const TOKEN_KEYS: [&str; 11] = [
     "jwks_cooldown",
     "profile",
     "introspection",
+    "sender_constraint",
+    "dpop_lifetime",
     "leeway",
     "principal_claim",
 ];
@@ -82,6 +90,21 @@ pub fn tokens(
     let leeway = raw.leeway.map_or(DEFAULT_LEEWAY, |leeway| {
         check.time(&join(key, "leeway"), leeway, Duration::ZERO, MAX_LEEWAY)
     });
+    let sender = match raw.sender_constraint {
+        None | Some(RawSenderConstraint::Optional) => SenderConstraint::Optional,
+        Some(RawSenderConstraint::Mtls) => SenderConstraint::Mtls,
+        Some(RawSenderConstraint::Dpop) => SenderConstraint::Dpop,
+        Some(RawSenderConstraint::Required) => SenderConstraint::Required,
+    };
+    if raw.dpop_lifetime.is_some() && sender == SenderConstraint::Mtls {
+        check.problem(
+            &join(key, "dpop_lifetime"),
+            "has no effect while `sender_constraint` is `mtls`: tokens are bound to certificates",
+        );
+    }
+    let dpop_lifetime = raw.dpop_lifetime.map_or(DEFAULT_DPOP_LIFETIME, |lifetime| {
+        check.time(&join(key, "dpop_lifetime"), lifetime, SECOND, LONGEST_DPOP_LIFETIME)
+    });
     let principal_claim = match &raw.principal_claim {
         Some(claim) => check.text(&join(key, "principal_claim"), Some(claim))?,
         None => DEFAULT_PRINCIPAL_CLAIM.to_owned(),
@@ -90,6 +113,8 @@ pub fn tokens(
         issuer: issuer?,
         audience,
         proof: proof?,
+        sender,
+        dpop_lifetime,
         leeway,
         principal_claim,
         claims: Vec::new(),
@@ -116,6 +141,8 @@ pub fn files_of(jwks_file: Option<PathBuf>, jwks_ca: Option<PathBuf>) -> Option<
             keys,
             profile: TokenProfile::Jwt,
         },
+        sender: SenderConstraint::Optional,
+        dpop_lifetime: DEFAULT_DPOP_LIFETIME,
         leeway: DEFAULT_LEEWAY,
         principal_claim: stand_in(),
         claims: Vec::new(),

@@ -187,6 +187,9 @@ pub struct Tokens {
     /// Any of these must be in `aud`. Only with introspection perhaps none: then `aud` is not looked at.
     pub audience: Vec<String>,
     pub proof: TokenProof,
+    pub sender: SenderConstraint,
+    /// How long after it was made a proof of possession is taken.
+    pub dpop_lifetime: Duration,
     /// Clock skew allowed for `exp` and `nbf`.
     pub leeway: Duration,
     /// The claim that names the principal; `sub` by default.
@@ -201,6 +204,19 @@ pub enum TokenProof {
     Signature { keys: JwksSource, profile: TokenProfile },
     /// The issuer is asked (RFC 7662).
     Introspection { asking: Asking, client: Client },
+}
+
+/// To what a token has to be bound; to what it is bound is always looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderConstraint {
+    /// Perhaps nothing.
+    Optional,
+    /// A client certificate (RFC 8705 §3).
+    Mtls,
+    /// A key (RFC 9449).
+    Dpop,
+    /// One of the two.
+    Required,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

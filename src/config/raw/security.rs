@@ -77,6 +77,16 @@ pub struct RawScheme {
     /// Tokens: asks the issuer about each token (RFC 7662) instead of checking a signature, for tokens that are opaque and for
     /// those that can be revoked.
     pub introspection: Option<RawIntrospection>,
+    /// Tokens: to what a token must be bound, so that who finds it cannot use it. `optional`: to nothing, because most issuers do
+    /// not bind; `mtls`: to the client certificate of the connection (`cnf.x5t#S256`, RFC 8705 §3); `dpop`: to a key, of which
+    /// each request has a proof (`cnf.jkt`, RFC 9449); `required`: to one of the two. A token that is bound is never good without
+    /// what it is bound to, whatever stands here.
+    #[schemars(extend("default" = "optional"))]
+    pub sender_constraint: Option<RawSenderConstraint>,
+    /// Tokens: how long after it was made (`iat`) a DPoP proof is taken, `leeway` beside it. 60 s: clients make one for each
+    /// request, and each is remembered for this long, so that none is taken twice.
+    #[schemars(extend("default" = "60s"))]
+    pub dpop_lifetime: Option<Time>,
     /// Tokens: clock skew allowed for `exp` and `nbf`. 30 s covers machines that keep time with NTP.
     #[schemars(extend("default" = "30s"))]
     pub leeway: Option<Time>,
@@ -129,6 +139,16 @@ pub enum RawTokenProfile {
     Jwt,
     #[serde(rename = "at+jwt")]
     AccessToken,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawSenderConstraint {
+    Optional,
+    Mtls,
+    Dpop,
+    Required,
 }
 
 /// Where the issuer is asked about a token (RFC 7662), and as whom.

@@ -112,6 +112,16 @@ fn tokens(shown: &mut Value, tokens: &Tokens) {
             add(shown, "introspection", introspection);
         }
     }
+    let constraint = match tokens.sender {
+        SenderConstraint::Optional => "optional",
+        SenderConstraint::Mtls => "mtls",
+        SenderConstraint::Dpop => "dpop",
+        SenderConstraint::Required => "required",
+    };
+    add(shown, "sender_constraint", constraint);
+    if tokens.sender != SenderConstraint::Mtls {
+        add(shown, "dpop_lifetime", time(tokens.dpop_lifetime));
+    }
     add(shown, "leeway", time(tokens.leeway));
     add(shown, "principal_claim", tokens.principal_claim.clone());
 }

@@ -283,7 +283,9 @@ async fn forged_and_misused_tokens_end_in_401_with_a_challenge_and_without_a_fet
             let challenge = answer.header("www-authenticate");
             assert_eq!(
                 challenge,
-                Some("Bearer realm=\"a2a-gateway\", error=\"invalid_token\""),
+                Some(
+                    "Bearer realm=\"a2a-gateway\", error=\"invalid_token\", resource_metadata=\"https://gateway.example/.well-known/oauth-protected-resource/agent\""
+                ),
                 "{what}"
             );
             assert!(!answer.text().contains(signature), "{what}");
@@ -311,7 +313,9 @@ async fn forged_and_misused_tokens_end_in_401_with_a_challenge_and_without_a_fet
         site.is_refusal("in the query", &answer, rpc("unauthenticated", "null"));
         assert_eq!(
             answer.header("www-authenticate"),
-            Some("Bearer realm=\"a2a-gateway\""),
+            Some(
+                "Bearer realm=\"a2a-gateway\", resource_metadata=\"https://gateway.example/.well-known/oauth-protected-resource/agent\""
+            ),
             "nothing was shown"
         );
         let answer = site.post(http, &[JSON, ("authorization", &twice)], good()).await;

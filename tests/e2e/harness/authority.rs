@@ -123,6 +123,22 @@ impl Authority {
         TlsAcceptor::from(Arc::new(config))
     }
 
+    /// A client that trusts this CA and shows this certificate.
+    pub fn client_with(&self, alpn: &[&str], (certificate, key): &(String, String)) -> TlsConnector {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.issuer.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(TLS_13)
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
+            .unwrap();
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        TlsConnector::from(Arc::new(config))
+    }
+
     /// A client that trusts this CA and shows what `shown` issued it, if anything.
     pub fn client(
         &self,

@@ -383,7 +383,9 @@ async fn scopes_of_the_answer_count() {
     assert_eq!(answer.status, 403);
     assert_eq!(
         answer.header("www-authenticate"),
-        Some("Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\", scope=\"admin\"")
+        Some(
+            "Bearer realm=\"a2a-gateway\", error=\"insufficient_scope\", scope=\"admin\", resource_metadata=\"https://gateway.example/.well-known/oauth-protected-resource/agent\""
+        )
     );
 }
 

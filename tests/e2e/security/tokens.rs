@@ -41,8 +41,18 @@ impl Key {
     /// With this `typ` and these claims.
     pub fn sign_as(&self, kind: Option<&str>, claims: &Value) -> String {
         let header = json!({ "alg": "ES256", "kid": self.id, "typ": kind.unwrap_or("JWT") });
+        self.sign_with(&header, claims)
+    }
+
+    /// The key as others may see it, and nothing else of it.
+    pub fn public(&self) -> Value {
+        but(self.jwk.clone(), &json!({ "kid": null, "use": null }))
+    }
+
+    /// With exactly this header and these claims.
+    pub fn sign_with(&self, header: &Value, claims: &Value) -> String {
         let encoded = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let message = format!("{}.{}", encoded(&header), encoded(claims));
+        let message = format!("{}.{}", encoded(header), encoded(claims));
         let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &self.private, Algorithm::ES256).unwrap();
         format!("{message}.{signature}")
     }
