@@ -20,6 +20,7 @@ mod running;
 mod schema;
 mod secret;
 mod shape;
+mod shown_limits;
 mod start;
 mod suggest;
 mod tree;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Envelope;
 use super::model::*;
+use super::shown_limits::rate_limit;
 use super::units::{Moment, Percent, Rate, Size, Time, Wait};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, v0_1};
@@ -569,34 +570,7 @@ fn security(security: &Security) -> Vec<Value> {
         .collect()
 }
 
-fn rate_limit(rule: &RateLimit) -> Value {
-    let mut shown = json!({
-        "name": rule.name,
-        "per": match rule.per {
-            LimitKey::Principal => "principal",
-            LimitKey::Address => "address",
-            LimitKey::Agent => "agent",
-        },
-        "operations": rule.operations.iter().map(|operation| operation.as_str()).collect::<Vec<_>>(),
-    });
-    match rule.bound {
-        LimitBound::Rate {
-            count,
-            period,
-            burst,
-            shared,
-        } => {
-            add(&mut shown, "shared", shared);
-            add(&mut shown, "rate", Rate { count, period }.to_string());
-            add(&mut shown, "burst", burst);
-        }
-        LimitBound::Concurrent(count) => add(&mut shown, "concurrent", count),
-        LimitBound::OpenStreams(count) => add(&mut shown, "open_streams", count),
-    }
-    shown
-}
-
-fn add(shown: &mut Value, key: &str, value: impl Into<Value>) {
+pub(super) fn add(shown: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(object) = shown.as_object_mut() {
         object.insert(key.to_owned(), value.into());
     }

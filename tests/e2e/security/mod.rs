@@ -8,6 +8,7 @@ mod oauth2_introspection;
 mod oauth2_jwt_profile;
 mod open_id_connect_discovery;
 mod policy;
+mod quotas;
 pub mod token_server;
 mod tokens;
 mod upstream_assertion;
