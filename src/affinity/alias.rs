@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex};
 use ahash::RandomState;
 use aws_lc_rs::digest;
 
+use super::entry::Entry;
 use super::journal::record::Kind;
-use super::shard::Entry;
 use super::{Affinity, Inquiry, lock};
 use crate::a2a::TaskId;
 

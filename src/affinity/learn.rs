@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
+use super::entry::{Entry, Shared};
 use super::journal::record::{MAX_ID, MAX_NAME, Put};
 use super::names::Names;
-use super::shard::{Entry, Finding, Shared};
+use super::shard::Finding;
 use super::store::Store;
 use super::table::{Claim, Hash, Locked, Room, Table};
 use super::{Affinity, Alias, Confirmed, Confirming, Learned, Meaning};

@@ -16,6 +16,7 @@
 //! decide who may see a task: it tells whose it is. No lock leaves this folder, none is held across an await.
 
 mod alias;
+mod entry;
 mod journal;
 mod learn;
 mod names;
@@ -49,6 +50,7 @@ use self::table::Table;
 use crate::a2a::{ContextId, Generation, TaskId, TaskState};
 use crate::clock::Clock;
 use crate::config;
+use crate::ratelimit::OpenTasks;
 
 /// A journal below this size is not worth compacting: it replays in a fraction of a second.
 const COMPACT_FLOOR: u64 = 64 * 1024 * 1024;
@@ -117,6 +119,8 @@ pub struct Affinity {
     tasks: Table,
     contexts: Table,
     aliases: Table,
+    /// Of the records of tasks, how many have not ended.
+    open: Arc<OpenTasks>,
     names: Names,
     /// Apart, so that whose tasks and contexts are many can be told from `names`.
     names_of_aliases: Names,
@@ -150,10 +154,12 @@ impl Affinity {
         volume: Arc<dyn Volume>,
         compact_floor: u64,
     ) -> Result<Self, Error> {
+        let open = Arc::default();
         let mut affinity = Self {
-            tasks: Table::new(Kind::Task, state.max_tasks),
-            contexts: Table::new(Kind::Context, state.max_tasks),
-            aliases: Table::new(Kind::Alias, alias::most(state.max_tasks)),
+            tasks: Table::new(Kind::Task, state.max_tasks, Some(&open)),
+            contexts: Table::new(Kind::Context, state.max_tasks, None),
+            aliases: Table::new(Kind::Alias, alias::most(state.max_tasks), None),
+            open,
             names: Names::default(),
             names_of_aliases: Names::default(),
             store: Store::Memory,
@@ -241,6 +247,11 @@ impl Affinity {
         self.contexts.owner(agent, id.as_str(), self.now())
     }
 
+    /// How many tasks have not ended, as the records have it.
+    pub fn open_tasks(&self) -> &Arc<OpenTasks> {
+        &self.open
+    }
+
     /// Gives a task to another owner, on an operator's word; on return it is written. Gives what it was before; `None`: there
     /// is no record, or no record may have an owner as long as this.
     pub fn transfer_task(&self, agent: &str, id: &TaskId, owner: &Arc<str>) -> Option<Owner> {
@@ -285,7 +296,8 @@ impl Affinity {
             tasks: self.tasks.len(),
             contexts: self.contexts.len(),
             aliases: self.aliases.len(),
-            bytes: self.sum(Table::bytes) + (self.names.bytes() + self.names_of_aliases.bytes()) as u64,
+            bytes: self.sum(Table::bytes)
+                + (self.names.bytes() + self.names_of_aliases.bytes() + self.open.bytes()) as u64,
             journal_bytes: journal.map_or(0, Journal::bytes),
             evicted_finished: self.tasks.evicted_finished(),
             evicted_live: self.tasks.evicted_live(),

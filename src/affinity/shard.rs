@@ -7,146 +7,14 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::journal::record::{self, Kind, Put};
-use super::shared::Held;
+use super::entry::{Entry, Queue, Shared, next_state};
+use super::journal::record::Put;
 use super::table::Claim;
 use super::{Learned, Owner, names::Names};
-use crate::a2a::{Generation, TaskState};
+use crate::ratelimit::OpenTasks;
 
 /// No slot. A shard never grows that far: the table's bound is reached first.
 const NONE: u32 = u32::MAX;
-
-/// `seen` reaches the journal again when what stands there is older than this: often enough for retention, which is
-/// counted in days, and never more than one write an hour for a record that does not change. Being asked for is not
-/// written at all: questions never touch the disk.
-pub(super) const SEEN_WRITTEN_EVERY: u32 = 3600;
-
-pub(super) struct Entry {
-    id: Box<str>,
-    agent: Arc<str>,
-    endpoint: Arc<str>,
-    principal: Arc<str>,
-    /// When it was last asked for or revealed, in Unix seconds.
-    seen: u32,
-    /// The `seen` that the journal has.
-    written: u32,
-    prev: u32,
-    next: u32,
-    /// Kept so that growing the index does not read every id again.
-    hash: u32,
-    generation: Generation,
-    state: Option<TaskState>,
-    shared: Shared,
-    /// How often it was given to another owner; 0 as it was learned. The journal does not have it: nobody else who may know
-    /// another owner reads that. A byte, which takes no memory here; after 255 who comes first owns it.
-    transfers: u8,
-}
-
-const _: () = assert!(size_of::<Option<Entry>>() == 88, "a byte more would take eight");
-
-/// What the store that gateways share has of an entry; `Settled` without such a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shared {
-    Settled,
-    /// It was never told, and an answer waits for that: the owner may be another one.
-    New,
-    /// The same, and no answer waits.
-    Left,
-    /// It has the owner, and perhaps not the rest.
-    Changed,
-}
-
-impl Shared {
-    pub(super) fn is_untold(self) -> bool {
-        matches!(self, Self::New | Self::Left)
-    }
-}
-
-impl Entry {
-    pub(super) fn put(&self, kind: Kind) -> Put<'_> {
-        Put {
-            kind,
-            agent: &self.agent,
-            id: &self.id,
-            endpoint: &self.endpoint,
-            principal: &self.principal,
-            generation: self.generation,
-            state: self.state,
-            seen: self.seen,
-        }
-    }
-
-    pub(super) fn owner(&self) -> Owner {
-        Owner {
-            endpoint: Arc::clone(&self.endpoint),
-            principal: Arc::clone(&self.principal),
-            state: self.state,
-            generation: self.generation,
-        }
-    }
-
-    pub(super) fn shared_agent(&self) -> Arc<str> {
-        Arc::clone(&self.agent)
-    }
-
-    pub(super) fn agent(&self) -> &str {
-        &self.agent
-    }
-
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub(super) fn endpoint(&self) -> &str {
-        &self.endpoint
-    }
-
-    pub(super) fn principal(&self) -> &str {
-        &self.principal
-    }
-
-    pub(super) fn shared(&self) -> Shared {
-        self.shared
-    }
-
-    pub(super) fn transfers(&self) -> u8 {
-        self.transfers
-    }
-
-    pub(super) fn written(&self) -> u32 {
-        self.written
-    }
-
-    /// The state to keep beside the owner that the shared store holds: ours where it is news there, and an end that was seen
-    /// here.
-    pub(super) fn news(&self, held: &Held<'_>) -> Option<TaskState> {
-        let ended = self.state.is_some_and(TaskState::is_terminal);
-        let told = self.shared == Shared::Settled;
-        let same = *self.endpoint == *held.endpoint && *self.principal == *held.principal;
-        if !same || (told && !ended) || held.state.is_some_and(TaskState::is_terminal) {
-            return held.state;
-        }
-        next_state(held.state, self.state).or(held.state)
-    }
-
-    pub(super) fn queue(&self) -> Queue {
-        if self.state.is_some_and(TaskState::is_terminal) {
-            Queue::Finished
-        } else {
-            Queue::Live
-        }
-    }
-
-    fn encoded(&self) -> u64 {
-        record::put_size(&self.agent, &self.id, &self.endpoint, &self.principal)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
-    Finished,
-    Live,
-}
 
 /// A list through the slab; the head is longest unseen.
 #[derive(Clone, Copy)]
@@ -173,6 +41,8 @@ pub(super) struct Shard {
     to_write: Vec<u32>,
     /// The head of a list changed, or its `seen`.
     pub(super) moved: bool,
+    /// Is told which tasks are open; `None` for what is no task.
+    open: Option<Arc<OpenTasks>>,
 }
 
 impl Default for Shard {
@@ -188,6 +58,7 @@ impl Default for Shard {
             unwritten: 0,
             to_write: Vec::new(),
             moved: true,
+            open: None,
         }
     }
 }
@@ -206,6 +77,13 @@ pub(super) enum Finding {
 }
 
 impl Shard {
+    pub(super) fn telling(open: Option<Arc<OpenTasks>>) -> Self {
+        Self {
+            open,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn find(&self, hash: u32, agent: &str, id: &str) -> Option<u32> {
         self.index
             .find(wide(hash), |&slot| {
@@ -319,11 +197,16 @@ impl Shard {
         let entry = self.entry_mut(slot)?;
         let before = entry.owner();
         let size = entry.encoded();
-        entry.principal = owner;
+        let (agent, is_open) = (Arc::clone(&entry.agent), entry.queue() == Queue::Live);
+        entry.principal = Arc::clone(&owner);
         entry.transfers = entry.transfers.saturating_add(1);
         entry.written = entry.seen;
         let resized = entry.encoded();
         self.encoded = self.encoded - size + resized;
+        if let Some(open) = self.open.as_ref().filter(|_| is_open) {
+            open.closed(&agent, &before.principal);
+            open.opened(&agent, &owner);
+        }
         Some(before)
     }
 
@@ -340,6 +223,11 @@ impl Shard {
         let after = entry.queue();
         self.unlink(slot, before);
         self.push_back(slot, after);
+        if let (Some(open), Queue::Live, Queue::Finished) = (&self.open, before, after)
+            && let Some(entry) = self.entry(slot)
+        {
+            open.closed(&entry.agent, &entry.principal);
+        }
     }
 
     /// Puts back what a journal or the shared store says, whatever stands here. True if the entry is new.
@@ -374,6 +262,9 @@ impl Shard {
         let (hash, queue) = (entry.hash, entry.queue());
         self.id_bytes += entry.id.len();
         self.encoded += entry.encoded();
+        if let Some(open) = self.open.as_ref().filter(|_| queue == Queue::Live) {
+            open.opened(&entry.agent, &entry.principal);
+        }
         match self.slots.get_mut(slot as usize) {
             Some(vacant) => *vacant = Some(entry),
             None => self.slots.push(Some(entry)),
@@ -398,6 +289,9 @@ impl Shard {
         }
         self.id_bytes -= entry.id.len();
         self.encoded -= entry.encoded();
+        if let Some(open) = self.open.as_ref().filter(|_| queue == Queue::Live) {
+            open.closed(&entry.agent, &entry.principal);
+        }
         self.unwritten -= usize::from(entry.shared != Shared::Settled);
         self.free.push(slot);
         Some(entry)
@@ -542,7 +436,7 @@ impl Shard {
     /// Gives the memory back once nothing is left.
     pub(super) fn shrink(&mut self) {
         if self.index.is_empty() {
-            *self = Self::default();
+            *self = Self::telling(self.open.take());
         }
     }
 
@@ -621,15 +515,6 @@ impl Shard {
             entry.prev = tail;
             entry.next = NONE;
         }
-    }
-}
-
-/// The state to take over, if what was revealed says more. An end is final: a late or repeated answer undoes nothing.
-fn next_state(known: Option<TaskState>, revealed: Option<TaskState>) -> Option<TaskState> {
-    let revealed = revealed?;
-    match known {
-        Some(known) if known.is_terminal() || known == revealed => None,
-        Some(_) | None => Some(revealed),
     }
 }
 

@@ -4,9 +4,9 @@
 //! here: it is reached across an await, which no lock may cross. `shared` asks it when a table knows nothing, and tells it
 //! what the shards have noted as unwritten.
 
+use super::entry::{Entry, SEEN_WRITTEN_EVERY};
 use super::journal::Journal;
 use super::journal::record::{Kind, Put};
-use super::shard::{Entry, SEEN_WRITTEN_EVERY};
 use super::shared::Sharing;
 
 pub(super) enum Store {

@@ -15,13 +15,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use ahash::RandomState;
 
+use super::entry::{Entry, Queue, Shared};
 use super::journal::record::{Kind, Put};
 use super::names::Names;
-use super::shard::{Entry, Finding, Queue, Shard, Shared};
+use super::shard::{Finding, Shard};
 use super::shared::Held;
 use super::store::Store;
 use super::{Owner, lock};
 use crate::a2a::{Generation, TaskState};
+use crate::ratelimit::OpenTasks;
 
 /// A power of two; enough that workers rarely meet, few enough that choosing a victim stays cheap.
 const SHARDS: usize = 64;
@@ -82,11 +84,12 @@ pub(super) struct Cursor {
 }
 
 impl Table {
-    pub(super) fn new(kind: Kind, max: usize) -> Self {
+    /// Of tasks, `open` is told which have not ended.
+    pub(super) fn new(kind: Kind, max: usize, open: Option<&Arc<OpenTasks>>) -> Self {
         Self {
             kind,
             hasher: RandomState::new(),
-            shards: Box::new(std::array::from_fn(|_| Mutex::default())),
+            shards: Box::new(std::array::from_fn(|_| Mutex::new(Shard::telling(open.cloned())))),
             oldest: Box::new(std::array::from_fn(|_| Oldest {
                 finished: AtomicU32::new(NOBODY),
                 live: AtomicU32::new(NOBODY),

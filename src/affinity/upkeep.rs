@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::entry::Entry;
 use super::journal::Step;
 use super::journal::record::Kind;
-use super::shard::Entry;
 use super::table::{Cursor, Table};
 use super::{Affinity, Journal};
 use crate::drain::Drain;

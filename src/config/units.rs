@@ -45,6 +45,13 @@ pub struct Rate {
     pub period: Duration,
 }
 
+/// So many bytes in a period: `512KiB/s`, `100MiB/min`, `1GiB/h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteRate {
+    pub bytes: u64,
+    pub period: Duration,
+}
+
 /// A share of a whole: `50%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percent(pub u32);
@@ -65,6 +72,7 @@ pub fn verify(unit: &str, text: &str) -> Option<Result<(), String>> {
         Wait::UNIT => Some(Wait::parse(text).map(drop)),
         Size::UNIT => Some(Size::parse(text).map(drop)),
         Rate::UNIT => Some(Rate::parse(text).map(drop)),
+        ByteRate::UNIT => Some(ByteRate::parse(text).map(drop)),
         Percent::UNIT => Some(Percent::parse(text).map(drop)),
         Moment::UNIT => Some(Moment::parse(text).map(drop)),
         _ => None,
@@ -195,6 +203,28 @@ impl Rate {
     }
 }
 
+impl ByteRate {
+    const UNIT: &'static str = "byte rate";
+    const PATTERN: &'static str = "^[0-9]+(B|KiB|MiB|GiB)/(s|min|h)$";
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let expected = || {
+            format!(
+                "`{text}` is no number of bytes in a period; write a size a second, minute or hour, e.g. `512KiB/s`, `100MiB/min` or `1GiB/h`"
+            )
+        };
+        let (size, period) = text.split_once('/').ok_or_else(expected)?;
+        let (_, seconds) = PERIODS.iter().find(|(name, _)| *name == period).ok_or_else(expected)?;
+        match Size::parse(size)?.0 {
+            0 => Err(format!("`{text}` would admit nothing; at least 1B")),
+            bytes => Ok(Self {
+                bytes: bytes as u64,
+                period: Duration::from_secs(*seconds),
+            }),
+        }
+    }
+}
+
 impl Percent {
     const UNIT: &'static str = "percentage";
     const PATTERN: &'static str = "^[0-9]+ ?%$";
@@ -265,23 +295,38 @@ impl fmt::Display for Wait {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.0 as u64;
-        for (name, worth) in SIZE_UNITS {
-            if bytes >= worth && bytes.is_multiple_of(worth) {
-                return write!(f, "{}{name}", bytes / worth);
-            }
+        size(self.0 as u64, f)
+    }
+}
+
+fn size(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (name, worth) in SIZE_UNITS {
+        if bytes >= worth && bytes.is_multiple_of(worth) {
+            return write!(f, "{}{name}", bytes / worth);
         }
-        write!(f, "{bytes}B")
+    }
+    write!(f, "{bytes}B")
+}
+
+fn period(period: Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let seconds = period.as_secs();
+    match PERIODS.iter().find(|(_, worth)| *worth == seconds) {
+        Some((name, _)) => write!(f, "/{name}"),
+        None => write!(f, "/{}", Time(period)),
     }
 }
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.period.as_secs();
-        match PERIODS.iter().find(|(_, worth)| *worth == seconds) {
-            Some((name, _)) => write!(f, "{}/{name}", self.count),
-            None => write!(f, "{}/{}", self.count, Time(self.period)),
-        }
+        write!(f, "{}", self.count)?;
+        period(self.period, f)
+    }
+}
+
+impl fmt::Display for ByteRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        size(self.bytes, f)?;
+        period(self.period, f)
     }
 }
 
@@ -351,4 +396,4 @@ macro_rules! unit_text {
     )*};
 }
 
-unit_text! { Time Wait Size Rate Percent Moment }
+unit_text! { Time Wait Size Rate ByteRate Percent Moment }

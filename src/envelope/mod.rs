@@ -19,7 +19,7 @@ use tokio_util::sync::DropGuard;
 use crate::a2a::ContextId;
 use crate::a2a::envelope::{Kind, Message};
 use crate::authenticate::{Principal, Requirement, pattern};
-use crate::config::{self, CallerPattern, LimitBound, LimitKey, RateLimit};
+use crate::config::{self, CallerPattern, LimitBound, LimitKey, RateLimit, RateOf};
 use crate::drain::Drain;
 use crate::observe::{EnvelopeMetrics, Metrics};
 use crate::ratelimit::RateLimiter;
@@ -64,6 +64,7 @@ impl Limiters {
                 period,
                 burst: count,
                 shared: false,
+                of: RateOf::Calls,
             },
         };
         let (scope, jobs) = drain.scope();

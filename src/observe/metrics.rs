@@ -32,6 +32,7 @@ pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_
 pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
 pub const TOKENS: &str = "a2a_gateway_upstream_tokens_total";
 pub const UPSTREAM_RETRIES: &str = "a2a_gateway_upstream_retries_total";
+pub const LIMITS_REACHED: &str = "a2a_gateway_limits_reached_total";
 pub const RETRIES_REFUSED: &str = "a2a_gateway_upstream_retries_refused_total";
 pub const ENDPOINTS: &str = "a2a_gateway_endpoints";
 pub const EJECTIONS: &str = "a2a_gateway_endpoint_ejections_total";
@@ -126,6 +127,7 @@ pub const HELP: &[(&str, &str)] = &[
         UPSTREAM_RETRIES,
         "Exchanges that were tried again because nothing can have happened upstream.",
     ),
+    (LIMITS_REACHED, "Calls that a limit refused, by the kind of limit."),
     (
         RETRIES_REFUSED,
         "Exchanges that were not tried again because the retry budget was spent.",
@@ -247,6 +249,7 @@ pub struct Metrics {
     tokens: IntCounterVec,
     upstream_retries: IntCounterVec,
     retries_refused: IntCounterVec,
+    limits_reached: IntCounterVec,
     endpoints: IntGaugeVec,
     ejections: IntCounterVec,
     health_checks: IntCounterVec,
@@ -352,6 +355,7 @@ impl Metrics {
             tokens: make.counters(TOKENS, &["agent", "result"])?,
             upstream_retries: make.counters(UPSTREAM_RETRIES, &["agent"])?,
             retries_refused: make.counters(RETRIES_REFUSED, &["agent"])?,
+            limits_reached: make.counters(LIMITS_REACHED, &["agent", "kind"])?,
             endpoints: make.gauges(ENDPOINTS, &["agent", "state"])?,
             ejections: make.counters(EJECTIONS, &["agent"])?,
             health_checks: make.counters(HEALTH_CHECKS, &["agent", "result"])?,
@@ -531,6 +535,12 @@ impl AgentMetrics {
             .upstream_failures
             .with_label_values(&[&*self.name, reason.as_str()])
             .inc();
+    }
+
+    /// `kind` is the label of a kind of limit.
+    pub fn limit_reached(&self, kind: &'static str) {
+        let labels = [&*self.name, kind];
+        self.metrics.limits_reached.with_label_values(&labels).inc();
     }
 
     pub fn obtained(&self, result: Obtained) {

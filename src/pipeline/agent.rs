@@ -16,7 +16,7 @@ use crate::gather::probe::Probes;
 use crate::http::fetch;
 use crate::observe::{AgentMetrics, Reason};
 use crate::push::Relay;
-use crate::ratelimit::RateLimiter;
+use crate::ratelimit::{Limited, RateLimiter};
 use crate::respond::Reject;
 use crate::upstream::Upstream;
 
@@ -83,6 +83,12 @@ impl Agent {
             .load_full()
             .filter(|_| !refused)
             .ok_or_else(|| Reject::new(Reason::AgentNotReady))
+    }
+
+    /// A limit of it refuses a call.
+    pub(super) fn limited(&self, limited: &Limited) -> Reject {
+        self.metrics.limit_reached(limited.kind.as_str());
+        Reject::from(limited)
     }
 
     /// One endpoint does not know of the others' tasks.

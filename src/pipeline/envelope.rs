@@ -23,6 +23,7 @@ use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, RpcId
 use crate::authenticate::{self, identify};
 use crate::authorize::{self, Permit};
 use crate::balance::{Ask, Fault};
+use crate::config::Direction;
 use crate::envelope::{Beginning, Caller, Found};
 use crate::http::{body, hygiene};
 use crate::observe::record::rfc3339;
@@ -134,6 +135,9 @@ impl Talk<'_> {
         let read = body::read_whole(body, bounds).await;
         let bytes = read.map_err(|error| Reject::from(&parse::Error::Body(error)))?;
         held.record.bytes_in = bytes.len() as u64;
+        if let Some(slot) = &held.slot {
+            slot.charge(Direction::In, bytes.len());
+        }
         let message = match (envelope::read(&bytes, self.pipeline.json), &shown) {
             (Ok(message), _) => message,
             (Err(_), Err(missing)) => return Err(missing.clone()),
@@ -483,7 +487,7 @@ impl Talk<'_> {
         let principal = enforced.readmit(&known.caller.principal)?;
         held.record.principal = Some(principal.id.clone());
         let (limiter, id) = (&known.agent.limiter, principal.id.clone());
-        let limited = |limited| Reject::from(&limited);
+        let limited = |limited| known.agent.limited(&limited);
         let mut slot = Slot::default();
         let budget = limiter.admit(&mut slot, self.client, Stage::Address);
         budget.await.map_err(limited)?;

@@ -17,7 +17,7 @@ use crate::a2a::security::Security;
 use crate::authenticate::{self, Principal};
 use crate::authorize::{self, Decision, Judged, Policies};
 use crate::balance::Ask;
-use crate::config::{self, LimitBound, LimitKey};
+use crate::config::{self, Direction, LimitBound, LimitKey, RateOf};
 use crate::observe::Record;
 use crate::owners::Named;
 use crate::parse;
@@ -257,10 +257,33 @@ fn limited(limit: &config::RateLimit) -> String {
     };
     let bound = match limit.bound {
         LimitBound::Rate {
-            count, period, burst, ..
-        } => format!("{count} calls in {period:?}, {burst} at once"),
+            count,
+            period,
+            burst,
+            of,
+            ..
+        } => {
+            let of = match of {
+                RateOf::Calls => "calls",
+                RateOf::TaskCreations => "sends that begin a task",
+                RateOf::Polls => "polls",
+            };
+            format!("{count} {of} in {period:?}, {burst} at once")
+        }
         LimitBound::Concurrent(count) => format!("{count} calls under way"),
         LimitBound::OpenStreams(count) => format!("{count} open streams"),
+        LimitBound::OpenTasks(count) => format!("{count} open tasks"),
+        LimitBound::Bytes {
+            bytes,
+            period,
+            direction,
+        } => {
+            let of = match direction {
+                Direction::In => "requests",
+                Direction::Out => "answers",
+            };
+            format!("{bytes} bytes of {of} in {period:?}")
+        }
     };
     let operations: Vec<_> = limit.operations.iter().map(|operation| operation.as_str()).collect();
     let of = if operations.is_empty() {

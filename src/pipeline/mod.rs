@@ -42,7 +42,7 @@ use crate::observe::record::Observer;
 use crate::observe::{Outcome, Reason, Record, TraceId};
 use crate::owners::Named;
 use crate::push::{self, Desk};
-use crate::ratelimit::{Slot, Stage};
+use crate::ratelimit::{Metered, Slot, Stage};
 use crate::respond::answered::Answered;
 use crate::respond::body::Held;
 use crate::respond::reject::Form;
@@ -270,7 +270,7 @@ impl Pipeline {
             return Err(Reject::new(Reason::NoRoute));
         }
         // What an address may ask counts before anybody's credential is checked.
-        let limited = |limited| Reject::from(&limited);
+        let limited = |limited| agent.limited(&limited);
         let slot = held.slot.insert(Slot::default());
         let budget = agent.limiter.admit(slot, client, Stage::Address);
         budget.await.map_err(limited)?;
@@ -301,6 +301,7 @@ impl Pipeline {
             // The message was within them, and what is made of it may be larger.
             bounds.body.bytes = usize::MAX;
         }
+        let body = Metered { body, slot };
         let (call, bytes) = parse::read(&admitted, parts, &addressed, body, bounds)
             .await
             .map_err(|error| {
@@ -352,6 +353,14 @@ impl Pipeline {
                 held.record.detail = Some(owners.why_not_found());
                 return Err(in_form(named.refused(error, told).await));
             }
+        };
+        let place = match reading::begins_task(&call, fresh.as_ref()) && agent.limiter.asks_beginnings() {
+            true => {
+                let slot = held.slot.get_or_insert_default();
+                let place = Box::pin(self.place(agent, client, &permit, slot));
+                place.await.map_err(in_form)?
+            }
+            false => None,
         };
         held.record.admit(call.operation).map_err(|it| in_form(it.into()))?;
         let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
@@ -420,6 +429,7 @@ impl Pipeline {
             affinity: self.affinity.clone(),
             naming: translating.as_ref().and_then(|it| it.naming.clone()),
             fresh: fresh.map(Arc::new),
+            place,
             witness: reading::makes_task(&call, ownership)
                 .then(|| held.record.witness())
                 .flatten(),

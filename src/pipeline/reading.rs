@@ -1,12 +1,13 @@
 //! A whole answer: read to its end, checked and learned from, whether its caller still waits for it or not.
 
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::Agent;
 use super::naming::Fresh;
+use super::{Agent, Pipeline};
 use crate::a2a::answer::Whole;
 use crate::a2a::translate::Pair;
 use crate::a2a::{Call, Dialect, Operation, Revealed, json};
@@ -15,7 +16,7 @@ use crate::authorize::{Ownership, Permit};
 use crate::balance::{Fault, Selected};
 use crate::drain::Drain;
 use crate::observe::{Outcome, Reason, Witness};
-use crate::ratelimit::Slot;
+use crate::ratelimit::{Beginning, Place, Slot, Stage};
 use crate::respond::answer::Standing;
 use crate::respond::learn::{Learner, Naming};
 use crate::respond::stream::UntilLearned;
@@ -34,6 +35,8 @@ pub(super) struct Reading {
     pub affinity: Arc<Affinity>,
     pub naming: Option<Arc<Naming>>,
     pub fresh: Option<Arc<Fresh>>,
+    /// Of the task that the call may begin.
+    pub place: Option<Arc<Place>>,
     /// Of a call that may make a task.
     pub witness: Option<Arc<Witness>>,
     /// What the agent speaks.
@@ -51,10 +54,36 @@ pub(super) struct Begun {
     pub body: Body,
 }
 
+/// The call names no task, or one that nobody has.
+pub(super) fn begins_task(call: &Call, fresh: Option<&Fresh>) -> bool {
+    matches!(call.operation, Operation::Send | Operation::Stream) && (call.task.is_none() || fresh.is_some())
+}
+
 /// A task without a record that its answer tells of is new. Where tasks have no owners, a task that the call names may have
 /// lost its record.
 pub(super) fn makes_task(call: &Call, ownership: &Ownership) -> bool {
     matches!(call.operation, Operation::Send | Operation::Stream) && (call.task.is_none() || ownership.is_enforced())
+}
+
+impl Pipeline {
+    /// Asks the limits on tasks that begin. The place, if there is a limit on open ones, is the task's until its record stands for it.
+    pub(super) async fn place(
+        &self,
+        agent: &Agent,
+        client: IpAddr,
+        permit: &Permit,
+        slot: &mut Slot,
+    ) -> Result<Option<Arc<Place>>, Reject> {
+        let begins = Beginning {
+            open: self.affinity.open_tasks(),
+            agent: &agent.metrics.name,
+            owner: permit.owner(),
+        };
+        let stage = Stage::Begin(&permit.principal().id, begins);
+        let budget = agent.limiter.admit(slot, client, stage);
+        budget.await.map_err(|it| agent.limited(&it))?;
+        Ok(slot.take_place().map(Arc::new))
+    }
 }
 
 impl Reading {
@@ -154,6 +183,7 @@ impl Reading {
         let until_learned = UntilLearned {
             reservation: None,
             under_way: None,
+            place: self.place.clone(),
         };
         let _nobody_asks = self.finish(begun, until_learned).await;
     }

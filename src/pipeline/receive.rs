@@ -47,6 +47,7 @@ impl Pipeline {
         let until_learned = UntilLearned {
             reservation,
             under_way: translating.as_mut().and_then(|it| it.under_way.take()),
+            place: reading.place.clone(),
         };
         let principal = &permit.principal().id;
         let Answer { mut parts, body } = answer;

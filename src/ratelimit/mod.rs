@@ -1,10 +1,13 @@
-//! Is there budget: the rate and concurrency rules of one agent.
+//! Is there budget: the limits of one agent.
 //!
-//! Asked three times, as more is known: the rules per address, before a credential is checked; the other rules for every
-//! operation, before the body is read; those for some operations and for open streams.
-//! Each asks narrow rules (principal, address) before wide ones (agent), so that a caller over its own budget does not drain
+//! Asked as more is known: the rules per address, before a credential is checked; the other rules for every
+//! operation, before the body is read; those for some operations and for open streams; at last, of a send that is allowed and begins a
+//! task, those about that. Each asks narrow rules (principal, address) before wide ones (agent), so that a caller over its own budget does not drain
 //! everybody's, and concurrency before rate, so that a call that cannot run costs no token. A refusal gives back the
 //! places that were taken on the way to it; tokens of narrower rules stay spent.
+//!
+//! Bytes are charged as they pass (`bytes`), to the budgets that the slot of their request names. How many tasks are open is told by
+//! whoever keeps their records (`open`).
 //!
 //! With a store that gateways share, a rate is one budget over all of them, which is asked last. See `global`.
 //!
@@ -12,37 +15,46 @@
 //! Anonymous callers have no principal, so rules per principal tell them apart by address too. What is kept is bounded:
 //! see `rate` for what happens at the bound. Nothing is written down: a restart or a new configuration starts afresh.
 
+mod bytes;
 mod concurrency;
 mod global;
 mod limited;
+mod open;
 mod rate;
 
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use governor::clock::{Clock, DefaultClock};
 
-pub use limited::Limited;
+pub use self::bytes::Metered;
+pub use limited::{Kind, Limited};
+pub use open::{OpenTasks, Place};
 
+use self::bytes::{Budgets, Meter};
 use crate::a2a::Operation;
 use crate::authenticate::ANONYMOUS;
-use crate::config::{self, LimitBound, LimitKey};
+use crate::config::{self, Direction, LimitBound, LimitKey, RateOf};
 use crate::drain::Drain;
 use crate::http::forwarded;
 use crate::shared;
 use concurrency::{Counters, Guard};
 use global::{Asking, Global, Pace, Question};
 use limited::Policy;
+use open::Open;
 use rate::Buckets;
 
 /// Keys whose budget is full again are forgotten this often.
 const SWEEP: Duration = Duration::from_secs(60);
 /// When to come back after a concurrency rule refused: nobody knows when a call ends.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// The same after one on open tasks: these take seconds to hours, and whoever asks for them learns of an end at once.
+const TASKS_TRY_AGAIN: Duration = Duration::from_secs(10);
 
 /// The rules of one agent. Cheap to clone; clones share their budgets.
 pub struct RateLimiter<C: Clock = DefaultClock> {
@@ -64,6 +76,8 @@ struct Inner<C: Clock> {
     general: Vec<Rule<C>>,
     /// For some operations, and for open streams.
     specific: Vec<Rule<C>>,
+    /// About sends that begin a task.
+    beginning: Vec<Rule<C>>,
     /// Stands for the caller while it is not known.
     nobody: Arc<str>,
 }
@@ -82,6 +96,16 @@ enum Bound<C: Clock> {
     Rate(Box<Buckets<C>>),
     Concurrent(Arc<Counters>),
     OpenStreams(Arc<Counters>),
+    OpenTasks(u32),
+    Bytes(Arc<Budgets<C>>, Direction),
+}
+
+/// When a rule is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    General,
+    Specific,
+    Beginning,
 }
 
 /// What is known of a request, which says what rules hold.
@@ -93,6 +117,22 @@ pub enum Stage<'a> {
     Caller(&'a Arc<str>),
     /// What it asks.
     Call(&'a Arc<str>, Operation),
+    /// It begins a task.
+    Begin(&'a Arc<str>, Beginning<'a>),
+}
+
+/// Whose task a send begins.
+#[derive(Clone, Copy)]
+pub struct Beginning<'a> {
+    pub open: &'a Arc<OpenTasks>,
+    pub agent: &'a Arc<str>,
+    pub owner: &'a Arc<str>,
+}
+
+impl fmt::Debug for Beginning<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Beginning").field(self.agent).field(self.owner).finish()
+    }
 }
 
 /// Whose budget it is.
@@ -124,6 +164,16 @@ pub struct Slot {
     guards: Vec<Guard>,
     /// Those that work outside of the request holds too.
     shared: Vec<Arc<Guard>>,
+    /// Few requests have one.
+    quota: Option<Box<Quota>>,
+}
+
+#[derive(Debug, Default)]
+struct Quota {
+    /// What the bytes of the request are charged to.
+    meters: Vec<(Direction, Meter)>,
+    /// Of the task that it may begin.
+    place: Option<Place>,
 }
 
 impl Slot {
@@ -131,6 +181,29 @@ impl Slot {
     pub fn join(&mut self, mut other: Self) {
         self.guards.append(&mut other.guards);
         self.shared.append(&mut other.shared);
+        match (&mut self.quota, other.quota) {
+            (Some(own), Some(mut other)) => {
+                own.meters.append(&mut other.meters);
+                own.place = own.place.take().or(other.place);
+            }
+            (None, other) => self.quota = other,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// To be called as bytes of the request's body or of its answer's pass.
+    pub fn charge(&self, direction: Direction, bytes: usize) {
+        let Some(quota) = &self.quota else { return };
+        for (of, meter) in &quota.meters {
+            if *of == direction {
+                meter.charge(bytes as u64);
+            }
+        }
+    }
+
+    /// The place of the task that the call may begin, to be held until its answer was learned from.
+    pub fn take_place(&mut self) -> Option<Place> {
+        self.quota.as_mut()?.place.take()
     }
 
     /// The same places, for work that may go on when the request has ended: they are given back when both have let go.
@@ -139,6 +212,7 @@ impl Slot {
         Self {
             guards: Vec::new(),
             shared: self.shared.clone(),
+            quota: None,
         }
     }
 }
@@ -162,17 +236,18 @@ impl RateLimiter {
 
 impl<C: Clock + Clone> RateLimiter<C> {
     fn with_clock(rules: &[config::RateLimit], max_keys: usize, clock: &C) -> Self {
-        let (mut general, mut specific): (Vec<_>, Vec<_>) = rules
-            .iter()
-            .map(|rule| Rule::new(rule, max_keys, clock))
-            .partition(Rule::is_general);
-        // Stable: rules of the same rank stay in the order of the configuration.
-        general.sort_by_key(Rule::rank);
-        specific.sort_by_key(Rule::rank);
+        let of = |asked| {
+            let rules = rules.iter().filter(|rule| Asked::of(rule) == asked);
+            let mut rules: Vec<_> = rules.map(|rule| Rule::new(rule, max_keys, clock)).collect();
+            // Stable: rules of the same rank stay in the order of the configuration.
+            rules.sort_by_key(Rule::rank);
+            rules
+        };
         Self {
             inner: Arc::new(Inner {
-                general,
-                specific,
+                general: of(Asked::General),
+                specific: of(Asked::Specific),
+                beginning: of(Asked::Beginning),
                 nobody: Arc::from(ANONYMOUS),
             }),
             global: None,
@@ -180,7 +255,11 @@ impl<C: Clock + Clone> RateLimiter<C> {
     }
 }
 
-impl<C: Clock> RateLimiter<C> {
+impl<C> RateLimiter<C>
+where
+    C: Clock + Send + Sync + 'static,
+    C::Instant: Send + Sync,
+{
     /// Asks the rules of a stage, here and then over all gateways. What the slot holds already it keeps, whatever the answer.
     pub async fn admit(&self, slot: &mut Slot, address: IpAddr, stage: Stage<'_>) -> Result<(), Limited> {
         self.take(slot, address, stage)?;
@@ -194,30 +273,56 @@ impl<C: Clock> RateLimiter<C> {
         let general = self.inner.general.iter().filter(move |rule| match stage {
             Stage::Address => rule.per == LimitKey::Address,
             Stage::Caller(_) => rule.per != LimitKey::Address,
-            Stage::Call(..) => false,
+            Stage::Call(..) | Stage::Begin(..) => false,
         });
         let specific = self.inner.specific.iter().filter(move |rule| match stage {
-            Stage::Address | Stage::Caller(_) => false,
+            Stage::Address | Stage::Caller(_) | Stage::Begin(..) => false,
             Stage::Call(_, operation) => rule.concerns(operation),
         });
-        general.chain(specific)
+        let begins = matches!(stage, Stage::Begin(..));
+        let beginning = self.inner.beginning.iter().filter(move |_| begins);
+        general.chain(specific).chain(beginning)
     }
 
     fn principal<'a>(&'a self, stage: Stage<'a>) -> &'a Arc<str> {
         match stage {
             Stage::Address => &self.inner.nobody,
-            Stage::Caller(principal) | Stage::Call(principal, _) => principal,
+            Stage::Caller(principal) | Stage::Call(principal, _) | Stage::Begin(principal, _) => principal,
         }
     }
 
     fn take(&self, slot: &mut Slot, address: IpAddr, stage: Stage<'_>) -> Result<(), Limited> {
         let principal = self.principal(stage);
-        let mut taken = Vec::new();
+        let mut taken = Slot::default();
         for rule in self.rules(stage) {
-            taken.extend(rule.ask(principal, address)?);
+            rule.ask(&mut taken, principal, address, stage)?;
         }
-        slot.guards.append(&mut taken);
+        if let Stage::Begin(_, beginning) = stage
+            && self.counts_tasks()
+        {
+            let place = self.place(beginning)?;
+            taken.quota.get_or_insert_default().place = Some(place);
+        }
+        slot.join(taken);
         Ok(())
+    }
+
+    /// There are limits on tasks that begin.
+    pub fn asks_beginnings(&self) -> bool {
+        !self.inner.beginning.is_empty()
+    }
+
+    fn counts_tasks(&self) -> bool {
+        let mut rules = self.inner.beginning.iter();
+        rules.any(|rule| matches!(rule.bound, Bound::OpenTasks(_)))
+    }
+
+    /// Of two sends at once one gets the last place, whatever both heard before.
+    fn place(&self, beginning: Beginning<'_>) -> Result<Place, Limited> {
+        let Beginning { open, agent, owner } = beginning;
+        open.enter(agent, owner, |now| {
+            self.inner.beginning.iter().try_for_each(|rule| rule.has_room(now))
+        })
     }
 
     /// `None` where there is nothing to ask the other gateways, or nobody.
@@ -240,20 +345,27 @@ impl<C: Clock> RateLimiter<C> {
 
     /// Forgets the keys whose budget is full again.
     pub fn sweep(&self) {
-        for rule in self.inner.general.iter().chain(&self.inner.specific) {
+        for rule in self.inner.rules() {
             match &rule.bound {
                 Bound::Rate(buckets) => buckets.sweep(),
-                // Entries go with the last call of their key.
-                Bound::Concurrent(_) | Bound::OpenStreams(_) => {}
+                Bound::Bytes(budgets, _) => budgets.sweep(),
+                // Entries go with the last call or task of their key.
+                Bound::Concurrent(_) | Bound::OpenStreams(_) | Bound::OpenTasks(_) => {}
             }
         }
+    }
+}
+
+impl<C: Clock> Inner<C> {
+    fn rules(&self) -> impl Iterator<Item = &Rule<C>> {
+        self.general.iter().chain(&self.specific).chain(&self.beginning)
     }
 }
 
 impl<C> RateLimiter<C>
 where
     C: Clock + Send + Sync + 'static,
-    C::Instant: Send,
+    C::Instant: Send + Sync,
 {
     /// Sweeps for as long as somebody else holds the limiter and the process runs.
     pub fn start(&self, drain: &Drain) {
@@ -279,21 +391,45 @@ impl<C: Clock + Clone> Rule<C> {
                 period,
                 burst,
                 shared,
+                of,
             } => {
                 pace = shared.then(|| Pace::new(count, period, burst));
+                let kind = match of {
+                    RateOf::Calls => Kind::Rate,
+                    RateOf::TaskCreations => Kind::TaskCreations,
+                    RateOf::Polls => Kind::Polls,
+                };
                 (
-                    Policy::rate(&rule.name, count, period),
+                    Policy::rate(&rule.name, kind, u64::from(count), period),
                     Bound::Rate(Box::new(Buckets::new(count, period, burst, max_keys, clock))),
                 )
             }
             LimitBound::Concurrent(limit) => (
-                Policy::concurrent(&rule.name, limit),
+                Policy::concurrent(&rule.name, Kind::Concurrent, limit),
                 Bound::Concurrent(Arc::new(Counters::new(limit))),
             ),
             LimitBound::OpenStreams(limit) => (
-                Policy::concurrent(&rule.name, limit),
+                Policy::concurrent(&rule.name, Kind::OpenStreams, limit),
                 Bound::OpenStreams(Arc::new(Counters::new(limit))),
             ),
+            LimitBound::OpenTasks(limit) => (
+                Policy::concurrent(&rule.name, Kind::OpenTasks, limit),
+                Bound::OpenTasks(limit),
+            ),
+            LimitBound::Bytes {
+                bytes,
+                period,
+                direction,
+            } => {
+                let kind = match direction {
+                    Direction::In => Kind::BytesIn,
+                    Direction::Out => Kind::BytesOut,
+                };
+                (
+                    Policy::rate(&rule.name, kind, bytes, period),
+                    Bound::Bytes(Arc::new(Budgets::new(bytes, period, max_keys, clock)), direction),
+                )
+            }
         };
         Self {
             policy: Arc::new(policy),
@@ -305,14 +441,29 @@ impl<C: Clock + Clone> Rule<C> {
     }
 }
 
-impl<C: Clock> Rule<C> {
-    fn is_general(&self) -> bool {
-        match self.bound {
-            Bound::Rate(_) | Bound::Concurrent(_) => self.operations.is_empty(),
-            Bound::OpenStreams(_) => false,
+impl Asked {
+    fn of(rule: &config::RateLimit) -> Self {
+        match rule.bound {
+            LimitBound::Rate {
+                of: RateOf::TaskCreations,
+                ..
+            }
+            | LimitBound::OpenTasks(_) => Self::Beginning,
+            LimitBound::OpenStreams(_) => Self::Specific,
+            LimitBound::Rate {
+                of: RateOf::Calls | RateOf::Polls,
+                ..
+            }
+            | LimitBound::Concurrent(_)
+            | LimitBound::Bytes { .. } => match rule.operations.is_empty() {
+                true => Self::General,
+                false => Self::Specific,
+            },
         }
     }
+}
 
+impl<C: Clock> Rule<C> {
     fn rank(&self) -> (u8, u8) {
         let width = match self.per {
             LimitKey::Principal => 0,
@@ -320,7 +471,7 @@ impl<C: Clock> Rule<C> {
             LimitKey::Agent => 2,
         };
         let cost = match self.bound {
-            Bound::Concurrent(_) | Bound::OpenStreams(_) => 0,
+            Bound::Concurrent(_) | Bound::OpenStreams(_) | Bound::OpenTasks(_) | Bound::Bytes(..) => 0,
             Bound::Rate(_) => 1,
         };
         (width, cost)
@@ -329,23 +480,9 @@ impl<C: Clock> Rule<C> {
     fn concerns(&self, operation: Operation) -> bool {
         let named = self.operations.is_empty() || self.operations.contains(&operation);
         match self.bound {
-            Bound::Rate(_) | Bound::Concurrent(_) => named,
+            Bound::Rate(_) | Bound::Concurrent(_) | Bound::Bytes(..) => named,
             Bound::OpenStreams(_) => named && operation.streams(),
-        }
-    }
-
-    /// The place taken, if the rule counts places.
-    fn ask(&self, principal: &Arc<str>, address: IpAddr) -> Result<Option<Guard>, Limited> {
-        let key = self.key(principal, address);
-        match &self.bound {
-            Bound::Rate(buckets) => buckets
-                .take(key, principal)
-                .map(|()| None)
-                .map_err(|wait| self.policy.refuse(wait)),
-            Bound::Concurrent(counters) | Bound::OpenStreams(counters) => counters
-                .enter(key)
-                .map(Some)
-                .ok_or_else(|| self.policy.refuse(TRY_AGAIN)),
+            Bound::OpenTasks(_) => false,
         }
     }
 
@@ -355,5 +492,51 @@ impl<C: Clock> Rule<C> {
             LimitKey::Address => Key::Address(forwarded::subscriber(address)),
             LimitKey::Agent => Key::Agent,
         }
+    }
+
+    /// Of a rule about open tasks, whether there may be one more.
+    fn has_room(&self, open: Open) -> Result<(), Limited> {
+        let Bound::OpenTasks(limit) = self.bound else {
+            return Ok(());
+        };
+        let now = match self.per {
+            LimitKey::Principal => open.of_owner,
+            // The configuration refuses addresses: tasks have none.
+            LimitKey::Address | LimitKey::Agent => open.of_agent,
+        };
+        if now < limit {
+            Ok(())
+        } else {
+            Err(self.policy.refuse(TASKS_TRY_AGAIN))
+        }
+    }
+}
+
+impl<C> Rule<C>
+where
+    C: Clock + Send + Sync + 'static,
+    C::Instant: Send + Sync,
+{
+    /// What is taken goes into the slot.
+    fn ask(&self, taken: &mut Slot, principal: &Arc<str>, address: IpAddr, stage: Stage<'_>) -> Result<(), Limited> {
+        let key = self.key(principal, address);
+        match &self.bound {
+            Bound::Rate(buckets) => buckets.take(key, principal).map_err(|wait| self.policy.refuse(wait))?,
+            Bound::Concurrent(counters) | Bound::OpenStreams(counters) => {
+                let guard = counters.enter(key);
+                taken.guards.push(guard.ok_or_else(|| self.policy.refuse(TRY_AGAIN))?);
+            }
+            // Looked at in turn, so that whoever has too many takes nothing of wider budgets; taken when the others have agreed.
+            Bound::OpenTasks(_) => match stage {
+                Stage::Begin(_, Beginning { open, agent, owner }) => self.has_room(open.of(agent, owner))?,
+                Stage::Address | Stage::Caller(_) | Stage::Call(..) => {}
+            },
+            Bound::Bytes(budgets, direction) => {
+                budgets.ask(&key).map_err(|wait| self.policy.refuse(wait))?;
+                let quota = taken.quota.get_or_insert_default();
+                quota.meters.push((*direction, Meter::of(budgets, key)));
+            }
+        }
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ fn rate(name: &str, per: LimitKey, count: u32, burst: u32) -> RateLimit {
             period: Duration::from_secs(60),
             burst,
             shared: true,
+            of: RateOf::Calls,
         },
     }
 }
@@ -90,12 +91,13 @@ impl Fixture {
     }
 
     fn keys(&self) -> usize {
-        let rules = self.limiter.inner.general.iter();
+        let rules = self.limiter.inner.rules();
         rules
-            .chain(&self.limiter.inner.specific)
             .map(|rule| match &rule.bound {
                 Bound::Rate(buckets) => buckets.keys(),
                 Bound::Concurrent(counters) | Bound::OpenStreams(counters) => counters.keys(),
+                Bound::Bytes(budgets, _) => budgets.keys(),
+                Bound::OpenTasks(_) => 0,
             })
             .sum()
     }
@@ -468,4 +470,172 @@ async fn the_sweeper_sweeps_and_ends_with_its_limiter() {
     let inner = Arc::downgrade(&fixture.limiter.inner);
     drop(fixture);
     assert!(inner.upgrade().is_none(), "the job holds no limiter");
+}
+
+fn bytes(per: LimitKey, bytes: u64, direction: Direction) -> RateLimit {
+    RateLimit {
+        bound: LimitBound::Bytes {
+            bytes,
+            period: Duration::from_secs(60),
+            direction,
+        },
+        ..rate("bytes", per, 1, 1)
+    }
+}
+
+#[test]
+fn bytes_beyond_the_budget_are_owed_and_come_back_at_its_pace() {
+    let fixture = limiter(&[bytes(LimitKey::Principal, 6000, Direction::In)], 10);
+    let slot = fixture.admit("ann", HERE).expect("nothing is owed");
+    slot.charge(Direction::Out, 1_000_000);
+    slot.charge(Direction::In, 5999);
+    let slot = fixture.admit("ann", HERE).expect("a byte is left");
+    slot.charge(Direction::In, 1);
+    let limited = fixture.admit("ann", HERE).unwrap_err();
+    assert_eq!((limited.kind, limited.limit), (Kind::BytesIn, 6000));
+    assert_eq!(
+        limited.policy_header(),
+        "\"bytes\";q=6000;qu=\"content-bytes\";w=60",
+        "draft-ietf-httpapi-ratelimit-headers-10"
+    );
+    assert!(fixture.admit("bob", HERE).is_ok(), "bob has a budget of his own");
+    fixture.clock.advance(Duration::from_millis(10));
+    let slot = fixture.admit("ann", HERE).expect("a byte came back");
+    slot.charge(Direction::In, 12_000);
+    let wait = fixture.admit("ann", HERE).unwrap_err().retry_after;
+    assert_eq!(wait, Duration::from_secs(120), "what was too much is owed");
+    fixture.clock.advance(Duration::from_millis(119_990));
+    assert!(fixture.admit("ann", HERE).is_err());
+    fixture.clock.advance(Duration::from_millis(10));
+    assert!(fixture.admit("ann", HERE).is_ok());
+    assert_eq!(fixture.keys(), 1, "who moved nothing is not remembered");
+    fixture.clock.advance(Duration::from_secs(60));
+    fixture.limiter.sweep();
+    assert_eq!(fixture.keys(), 0, "nor who owes nothing");
+}
+
+#[test]
+fn small_charges_lose_no_part_of_a_byte() {
+    let fixture = limiter(&[bytes(LimitKey::Agent, 7, Direction::Out)], 10);
+    let slot = fixture.admit("ann", HERE).unwrap();
+    for _ in 0..1000 {
+        slot.charge(Direction::Out, 1);
+        fixture.clock.advance(Duration::from_nanos(3));
+    }
+    let wait = fixture.admit("ann", HERE).unwrap_err().retry_after;
+    assert_eq!(wait, Duration::from_secs(993 * 60 / 7 + 1));
+}
+
+#[test]
+fn at_the_bound_of_keys_debts_are_shared_and_those_known_keep_their_own() {
+    let fixture = limiter(&[bytes(LimitKey::Principal, 100, Direction::In)], 1);
+    let ann = fixture.admit("ann", HERE).unwrap();
+    ann.charge(Direction::In, 1);
+    let bob = fixture.admit("bob", HERE).unwrap();
+    bob.charge(Direction::In, 100);
+    assert!(fixture.admit("bob", HERE).is_err(), "his bytes are not forgotten");
+    assert!(fixture.admit("ann", HERE).is_ok());
+    let stranger = fixture.admit(ANONYMOUS, HERE).expect("a debt of its own");
+    stranger.charge(Direction::In, 100);
+    assert!(fixture.admit(ANONYMOUS, v4(7)).is_err(), "strangers share one");
+    assert_eq!(fixture.keys(), 1);
+}
+
+fn open_tasks(name: &str, per: LimitKey, limit: u32) -> RateLimit {
+    RateLimit {
+        bound: LimitBound::OpenTasks(limit),
+        ..rate(name, per, 1, 1)
+    }
+}
+
+fn creations(per: LimitKey, count: u32) -> RateLimit {
+    RateLimit {
+        bound: LimitBound::Rate {
+            count,
+            period: Duration::from_secs(60),
+            burst: count,
+            shared: true,
+            of: RateOf::TaskCreations,
+        },
+        ..rate("creations", per, 1, 1)
+    }
+}
+
+fn begin(fixture: &Fixture, open: &Arc<OpenTasks>, owner: &str) -> Result<Slot, Limited> {
+    let (owner, agent) = (Arc::from(owner), Arc::from("maps"));
+    let beginning = Beginning {
+        open,
+        agent: &agent,
+        owner: &owner,
+    };
+    let mut slot = Slot::default();
+    fixture.limiter.take(&mut slot, HERE, Stage::Begin(&owner, beginning))?;
+    Ok(slot)
+}
+
+#[test]
+fn open_tasks_and_sends_that_may_begin_one_count_together() {
+    let rules = [
+        open_tasks("all", LimitKey::Agent, 3),
+        open_tasks("own", LimitKey::Principal, 2),
+    ];
+    let (fixture, open) = (limiter(&rules, 10), Arc::<OpenTasks>::default());
+    let [maps, ann, bob] = ["maps", "ann", "bob"].map(Arc::<str>::from);
+    open.opened(&maps, &ann);
+    open.opened(&Arc::from("another"), &ann);
+    let place = begin(&fixture, &open, "ann").expect("the last place of ann");
+    let limited = begin(&fixture, &open, "ann").unwrap_err();
+    assert_eq!(
+        (&*limited.rule, limited.kind, limited.limit),
+        ("own", Kind::OpenTasks, 2)
+    );
+    assert_eq!(limited.policy_header(), "\"own\";q=2;qu=\"open-tasks\"");
+    assert_eq!(limited.state_header(), "\"own\";r=0");
+    assert_eq!(limited.retry_after, TASKS_TRY_AGAIN);
+    drop(place);
+    let place = begin(&fixture, &open, "ann").expect("it was given back");
+    open.opened(&maps, &bob);
+    assert_eq!(&*begin(&fixture, &open, "bob").unwrap_err().rule, "all");
+    open.closed("maps", "ann");
+    assert!(begin(&fixture, &open, "bob").is_ok(), "a task has ended");
+    drop(place);
+    open.closed("maps", "bob");
+    open.closed("another", "ann");
+    assert_eq!(open.keys(), 0, "nobody has anything");
+}
+
+#[test]
+fn of_sends_at_once_one_gets_the_last_place() {
+    let fixture = limiter(&[open_tasks("own", LimitKey::Principal, 3)], 10);
+    let open = Arc::<OpenTasks>::default();
+    for _ in 0..50 {
+        let start = std::sync::Barrier::new(8);
+        let admitted: Vec<Slot> = std::thread::scope(|scope| {
+            let send = || {
+                start.wait();
+                begin(&fixture, &open, "ann").ok()
+            };
+            let sends: Vec<_> = (0..8).map(|_| scope.spawn(send)).collect();
+            sends.into_iter().filter_map(|send| send.join().unwrap()).collect()
+        });
+        assert_eq!(admitted.len(), 3);
+    }
+    assert_eq!(open.keys(), 0);
+}
+
+#[test]
+fn whoever_has_too_many_tasks_spends_nothing_of_what_all_may_begin() {
+    let rules = [creations(LimitKey::Agent, 4), open_tasks("own", LimitKey::Principal, 1)];
+    let (fixture, open) = (limiter(&rules, 10), Arc::<OpenTasks>::default());
+    open.opened(&Arc::from("maps"), &Arc::from("ann"));
+    assert!((0..20).all(|_| begin(&fixture, &open, "ann").is_err()));
+    let begun = (0..20).take_while(|_| begin(&fixture, &open, "bob").is_ok()).count();
+    assert_eq!(begun, 4);
+    let limited = begin(&fixture, &open, "bob").unwrap_err();
+    assert_eq!(limited.kind, Kind::TaskCreations);
+    let mut slot = fixture.admit("bob", HERE).expect("other calls go on");
+    assert!(
+        fixture.call(&mut slot, "bob", Operation::Send).is_ok(),
+        "to a task that is"
+    );
 }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::grpc;
 use super::stream::EventStream;
+use crate::config::Direction;
 use crate::observe::{Outcome, Reason, Record};
 use crate::ratelimit::Slot;
 
@@ -48,6 +49,16 @@ enum Kind {
         /// The caller takes no more after it (`grpc-timeout`).
         deadline: Option<Pin<Box<Sleep>>>,
     },
+}
+
+impl Held {
+    /// Counts what goes to the caller.
+    fn leaves(&mut self, bytes: usize) {
+        self.record.bytes_out += bytes as u64;
+        if let Some(slot) = &self.slot {
+            slot.charge(Direction::Out, bytes);
+        }
+    }
 }
 
 impl Body {
@@ -129,7 +140,7 @@ impl http_body::Body for Body {
                     piece = Bytes::copy_from_slice(&piece);
                 }
                 if let Some(held) = &mut this.held {
-                    held.record.bytes_out += piece.len() as u64;
+                    held.leaves(piece.len());
                 }
                 if let Some(outcome) = last {
                     this.finish(outcome);
@@ -163,7 +174,7 @@ impl http_body::Body for Body {
                 }
                 match next {
                     Some(Ok(chunk)) => {
-                        held.record.bytes_out += chunk.len() as u64;
+                        held.leaves(chunk.len());
                         Poll::Ready(Some(Ok(Frame::data(chunk))))
                     }
                     Some(Err(outcome)) => {

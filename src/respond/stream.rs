@@ -41,6 +41,7 @@ use crate::balance::{Fault, Selected};
 use crate::http::grpc;
 use crate::observe::{Outcome, Reason, Record};
 use crate::push::UnderWay;
+use crate::ratelimit::Place;
 use crate::upstream;
 
 /// What is collected of a burst before it goes on: enough that a write costs little per event, little enough to hold.
@@ -84,6 +85,8 @@ pub struct UntilLearned {
     pub reservation: Option<Reservation>,
     /// Of a webhook for the task.
     pub under_way: Option<UnderWay>,
+    /// Among the caller's open tasks.
+    pub place: Option<Arc<Place>>,
 }
 
 struct Idle {

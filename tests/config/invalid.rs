@@ -411,7 +411,7 @@ workers: many
          agents[1].upstream.endpoints[0].url (line 16): the environment variable `UNSET` is not set\n\
          agents[1].upstream.endpoints[1].url (line 16): must begin with `http` or `https`, found `ftp`\n\
          agents[1].upstream.connect_timeout (line 17): `5` has no unit; write e.g. `5s` or `5ms`\n\
-         agents[1].limits[0] (line 18): needs exactly one of `rate`, `concurrent` and `open_streams`\n\
+         agents[1].limits[0] (line 18): needs exactly one of `rate`, `task_creations`, `polls`, `concurrent`, `open_streams`, `open_tasks`, `bytes_in` and `bytes_out`\n\
          drain (line 19): `1y` is not a duration; write whole numbers with the units d, h, m, s and ms, e.g. `30s`, `250ms` or `1h30m`\n\
          workers (line 20): expected a whole number, found `many`\n\
          A2A_GATEWAY__LOG__LEVL: there is no key `log.levl`: unknown key; did you mean `level`?",

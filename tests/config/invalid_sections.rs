@@ -779,21 +779,47 @@ fn rate_limits() {
             &format!("rate_limits[0]{place} (line 5): {cause}"),
         );
     };
+    let bounds = "needs exactly one of `rate`, `task_creations`, `polls`, `concurrent`, `open_streams`, `open_tasks`, `bytes_in` and `bytes_out`";
+    one("name: a", "", bounds);
+    one("rate: 1/s, concurrent: 1", "", bounds);
+    one("bytes_in: 1B/s, bytes_out: 1B/s", "", bounds);
+    let rates = "belongs to `rate`, `task_creations` or `polls`";
+    one("concurrent: 1, burst: 1", ".burst", rates);
     one(
-        "name: a",
-        "",
-        "needs exactly one of `rate`, `concurrent` and `open_streams`",
-    );
-    one(
-        "rate: 1/s, concurrent: 1",
-        "",
-        "needs exactly one of `rate`, `concurrent` and `open_streams`",
-    );
-    one("concurrent: 1, burst: 1", ".burst", "belongs to `rate`");
-    one(
-        "concurrent: 1, shared: true",
+        "open_tasks: 1, shared: true",
         ".shared",
-        "belongs to `rate`; calls under way are counted by each gateway",
+        &format!("{rates}; everything else is counted by each gateway"),
+    );
+    one("open_tasks: 0", ".open_tasks", "would admit nothing; at least 1");
+    one("bytes_in: 0B/s", ".bytes_in", "`0B/s` would admit nothing; at least 1B");
+    let size = "is no number of bytes in a period; write a size a second, minute or hour, e.g. `512KiB/s`, `100MiB/min` or `1GiB/h`";
+    one("bytes_out: 1GiB/day", ".bytes_out", &format!("`1GiB/day` {size}"));
+    one(
+        "bytes_out: 10/h",
+        ".bytes_out",
+        "`10` has no unit; write e.g. `10B` or `10KiB`",
+    );
+    let operations = [
+        (
+            "task_creations: 1/h",
+            "task_creations",
+            "is about sends that begin a task",
+        ),
+        ("open_tasks: 1", "open_tasks", "is about sends that begin a task"),
+        ("polls: 1/s", "polls", "is about `get` and `list`"),
+        ("bytes_in: 1B/s", "bytes_in", "is asked before the operation is known"),
+    ];
+    for (text, name, why) in operations {
+        one(
+            &format!("{text}, operations: [ send ]"),
+            ".operations",
+            &format!("does not go with `{name}`, which {why}"),
+        );
+    }
+    section(
+        "rate_limits",
+        "[ { per: address, open_tasks: 1 } ]",
+        "rate_limits[0].per (line 5): tasks have owners and no addresses; `open_tasks` is per `principal` or `agent`",
     );
     one("rate: 1/s, burst: 0", ".burst", "would admit nothing; at least 1");
     one("open_streams: 0", ".open_streams", "would admit nothing; at least 1");

@@ -176,7 +176,7 @@ fn one_part_of_a_section_does_not_hide_the_next() {
     agent_key(
         "limits: [ { per: agent, operations: [ get, get ] } ]",
         "agents[0].limits[0].operations[1] (line 4): `get` is named twice\n\
-         agents[0].limits[0] (line 4): needs exactly one of `rate`, `concurrent` and `open_streams`",
+         agents[0].limits[0] (line 4): needs exactly one of `rate`, `task_creations`, `polls`, `concurrent`, `open_streams`, `open_tasks`, `bytes_in` and `bytes_out`",
     );
 }
 

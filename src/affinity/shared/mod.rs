@@ -27,9 +27,9 @@ use tokio::time::sleep;
 
 pub(super) use record::Held;
 
+use super::entry::{Entry, SEEN_WRITTEN_EVERY, Shared};
 use super::journal::record::{Kind, MAX_ID, MAX_NAME};
 use super::learn::Taken;
-use super::shard::{Entry, SEEN_WRITTEN_EVERY, Shared};
 use super::table::{Hash, Table};
 use super::{Affinity, Alias, Owner};
 use crate::a2a::{ContextId, Revealed, TaskId};

@@ -6,6 +6,7 @@ mod commit;
 mod damage;
 mod faults;
 mod kill;
+mod open;
 mod outages;
 mod owners;
 mod recovery;
@@ -212,6 +213,25 @@ fn dump(affinity: &Affinity) -> BTreeMap<Key, (Owner, u32)> {
         }) {}
     }
     all
+}
+
+/// The counts of open tasks are those of the records.
+fn counts_are_exact(affinity: &Affinity) {
+    let mut counts = BTreeMap::<(String, Option<String>), u32>::new();
+    for ((is_task, agent, _), owner) in owners(affinity) {
+        if is_task && !owner.state.is_some_and(TaskState::is_terminal) {
+            for of in [Some(owner.principal.to_string()), None] {
+                *counts.entry((agent.clone(), of)).or_default() += 1;
+            }
+        }
+    }
+    let open = affinity.open_tasks();
+    assert_eq!(open.keys(), counts.len(), "owners that have none stand nowhere");
+    for ((agent, owner), count) in &counts {
+        let known = open.of(agent, owner.as_deref().unwrap_or_default());
+        let known = owner.as_ref().map_or(known.of_agent, |_| known.of_owner);
+        assert_eq!(known, *count, "{agent} {owner:?}");
+    }
 }
 
 fn owners(affinity: &Affinity) -> BTreeMap<Key, Owner> {

@@ -148,6 +148,7 @@ proptest! {
                     affinity = reopen(folder.path(), &time);
                 }
             }
+            counts_are_exact(&affinity);
         }
         affinity.close();
         let before = dump(&affinity);

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::super::model::{LimitBound, LimitKey, Limits, RateLimit};
+use super::super::model::{Direction, LimitBound, LimitKey, Limits, RateLimit, RateOf};
 use super::super::raw::{List, RawLimitKey, RawLimits, RawRateLimit};
-use super::super::units::{Size, Time};
+use super::super::units::{ByteRate, Size, Time};
 use super::super::{join, place};
 use super::names::{self, Unique};
 use super::{Check, HOUR, MILLISECOND, policy};
+use crate::a2a::Operation;
 
 /// Least header section: hyper refuses a smaller buffer.
 pub const LEAST_HEADER: Size = Size::kib(8);
@@ -135,47 +136,119 @@ pub fn unused(taken: &mut BTreeSet<String>, base: &str) -> String {
 
 /// Its name is the one that it has unless the user gives one.
 fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<RateLimit> {
-    if raw.burst.is_some() && raw.rate.is_none() && !check.was_given_up(&join(key, "rate")) {
-        check.problem(&join(key, "burst"), "belongs to `rate`");
+    let rates = [
+        ("rate", raw.rate, RateOf::Calls),
+        ("task_creations", raw.task_creations, RateOf::TaskCreations),
+        ("polls", raw.polls, RateOf::Polls),
+    ];
+    let given_up = rates.iter().any(|(name, _, _)| check.was_given_up(&join(key, name)));
+    let is_rate = given_up || rates.iter().any(|(_, rate, _)| rate.is_some());
+    if raw.burst.is_some() && !is_rate {
+        check.problem(&join(key, "burst"), "belongs to `rate`, `task_creations` or `polls`");
     }
-    if raw.shared.is_some() && raw.rate.is_none() && !check.was_given_up(&join(key, "rate")) {
+    if raw.shared.is_some() && !is_rate {
         check.problem(
             &join(key, "shared"),
-            "belongs to `rate`; calls under way are counted by each gateway",
+            "belongs to `rate`, `task_creations` or `polls`; everything else is counted by each gateway",
         );
     }
-    for (name, value) in [
-        ("burst", raw.burst),
-        ("concurrent", raw.concurrent),
-        ("open_streams", raw.open_streams),
-    ] {
+    let counts = [
+        (
+            "concurrent",
+            raw.concurrent,
+            "concurrent",
+            LimitBound::Concurrent as fn(u32) -> _,
+        ),
+        ("open_streams", raw.open_streams, "streams", LimitBound::OpenStreams),
+        ("open_tasks", raw.open_tasks, "open-tasks", LimitBound::OpenTasks),
+    ];
+    for (name, value) in [("burst", raw.burst)]
+        .into_iter()
+        .chain(counts.iter().map(|(name, value, _, _)| (*name, *value)))
+    {
         if value == Some(0) {
             check.problem(&join(key, name), "would admit nothing; at least 1");
         }
     }
-    let operations = policy::operations(check, &join(key, "operations"), &raw.operations);
-    let (kind, bound) = match (raw.rate, raw.concurrent, raw.open_streams) {
-        (Some(rate), None, None) => (
-            "rate",
-            LimitBound::Rate {
-                count: rate.count,
-                period: rate.period,
-                burst: raw.burst.unwrap_or(rate.count),
-                shared: raw.shared.unwrap_or(true),
-            },
-        ),
-        (None, Some(count), None) => ("concurrent", LimitBound::Concurrent(count)),
-        (None, None, Some(count)) => ("streams", LimitBound::OpenStreams(count)),
-        _ => {
-            check.problem(key, "needs exactly one of `rate`, `concurrent` and `open_streams`");
-            return None;
-        }
+    let rates = rates.into_iter().filter_map(|(name, rate, of)| {
+        let rate = rate?;
+        let kind = match of {
+            RateOf::Calls => "rate",
+            RateOf::TaskCreations => "task-creations",
+            RateOf::Polls => "polls",
+        };
+        let bound = LimitBound::Rate {
+            count: rate.count,
+            period: rate.period,
+            burst: raw.burst.unwrap_or(rate.count),
+            shared: raw.shared.unwrap_or(true),
+            of,
+        };
+        Some((name, kind, bound))
+    });
+    let counts = counts
+        .into_iter()
+        .filter_map(|(name, count, kind, bound)| Some((name, kind, bound(count?))));
+    let bytes = [
+        ("bytes_in", raw.bytes_in, "bytes-in", Direction::In),
+        ("bytes_out", raw.bytes_out, "bytes-out", Direction::Out),
+    ];
+    let bytes = bytes.into_iter().filter_map(|(name, rate, kind, direction)| {
+        let ByteRate { bytes, period } = rate?;
+        let bound = LimitBound::Bytes {
+            bytes,
+            period,
+            direction,
+        };
+        Some((name, kind, bound))
+    });
+    let mut bounds = rates.chain(counts).chain(bytes);
+    let mut operations = policy::operations(check, &join(key, "operations"), &raw.operations);
+    let (Some((name, kind, bound)), None) = (bounds.next(), bounds.next()) else {
+        check.problem(key, ONE_BOUND);
+        return None;
     };
+    let own = match bound {
+        LimitBound::Rate { of: RateOf::Calls, .. }
+        | LimitBound::Concurrent(_)
+        | LimitBound::OpenStreams(_)
+        | LimitBound::Bytes {
+            direction: Direction::Out,
+            ..
+        } => None,
+        LimitBound::Rate {
+            of: RateOf::TaskCreations,
+            ..
+        }
+        | LimitBound::OpenTasks(_) => Some("is about sends that begin a task"),
+        LimitBound::Rate { of: RateOf::Polls, .. } => Some("is about `get` and `list`"),
+        LimitBound::Bytes {
+            direction: Direction::In,
+            ..
+        } => Some("is asked before the operation is known"),
+    };
+    if let Some(own) = own
+        && !operations.is_empty()
+    {
+        check.problem(
+            &join(key, "operations"),
+            format!("does not go with `{name}`, which {own}"),
+        );
+    }
+    if let LimitBound::Rate { of: RateOf::Polls, .. } = bound {
+        operations = vec![Operation::Get, Operation::List];
+    }
     let (whose, per) = match raw.per? {
         RawLimitKey::Principal => ("principal", LimitKey::Principal),
         RawLimitKey::Address => ("address", LimitKey::Address),
         RawLimitKey::Agent => ("agent", LimitKey::Agent),
     };
+    if matches!(bound, LimitBound::OpenTasks(_)) && per == LimitKey::Address {
+        check.problem(
+            &join(key, "per"),
+            "tasks have owners and no addresses; `open_tasks` is per `principal` or `agent`",
+        );
+    }
     Some(RateLimit {
         name: format!("{whose}-{kind}"),
         per,
@@ -183,3 +256,6 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
         bound,
     })
 }
+
+const ONE_BOUND: &str = "needs exactly one of `rate`, `task_creations`, `polls`, `concurrent`, `open_streams`, `open_tasks`, \
+                         `bytes_in` and `bytes_out`";

@@ -212,8 +212,36 @@ pub enum LimitBound {
         burst: u32,
         /// Over all gateways that share a store, if there is one.
         shared: bool,
+        of: RateOf,
     },
     /// Calls under way, streams included, until their last byte.
     Concurrent(u32),
     OpenStreams(u32),
+    /// Tasks that have not ended, of an owner or of all.
+    OpenTasks(u32),
+    /// Bytes of bodies each `period`. What is under way is never cut off.
+    Bytes {
+        bytes: u64,
+        period: Duration,
+        direction: Direction,
+    },
+}
+
+/// What a rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateOf {
+    Calls,
+    /// Sends that begin a task.
+    TaskCreations,
+    /// Gets and lists of tasks.
+    Polls,
+}
+
+/// As the gateway sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From callers.
+    In,
+    /// To callers.
+    Out,
 }

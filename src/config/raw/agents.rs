@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::super::units::{Percent, Rate, Size, Time, Wait};
+use super::super::units::{ByteRate, Percent, Rate, Size, Time, Wait};
 use super::{
     List, RawAgentEnvelope, RawAgentPush, RawCredential, RawEjection, RawHealth, RawPolicy, RawQueue, RawSecurity,
     RawUpstreamAssertion,
@@ -356,7 +356,8 @@ pub enum RawCardForm {
     ByVersion,
 }
 
-/// One rate limit: whose budget, for which operations, and exactly one of `rate`, `concurrent` and `open_streams`.
+/// One rate limit: whose budget, for which operations, and exactly one bound: `rate`, `task_creations`, `polls`, `concurrent`,
+/// `open_streams`, `open_tasks`, `bytes_in` or `bytes_out`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "RateLimit", extend("required" = ["per"]))]
@@ -366,13 +367,20 @@ pub struct RawRateLimit {
     pub name: Option<String>,
     /// Whose budget: of each `principal` (anonymous callers by their address), of each caller's `address`, or one of the whole `agent`.
     pub per: Option<RawLimitKey>,
-    /// The operations that count. All by default.
+    /// The operations that count. All by default. Not with `task_creations`, `polls`, `open_tasks` and `bytes_in`, which say it
+    /// themselves or are asked before the operation is known.
     pub operations: List<OperationName>,
     /// So many calls in a period, e.g. `60/min`.
     pub rate: Option<Rate>,
-    /// With `rate`: so many at once. By default the count of `rate`.
+    /// So many sends in a period that begin a task, which is those that name none, e.g. `20/h`. They cost an agent most, and are
+    /// few where other calls are many.
+    pub task_creations: Option<Rate>,
+    /// So many calls in a period that ask how tasks stand, which is `get` and `list`, e.g. `60/min`. For callers who poll where a
+    /// stream or a webhook would tell them.
+    pub polls: Option<Rate>,
+    /// With `rate`, `task_creations` and `polls`: so many at once. By default their count.
     pub burst: Option<u32>,
-    /// With `rate` and `store: redis`: one budget over all gateways, at a round trip to the store for each call that asks it.
+    /// With `rate`, `task_creations` and `polls`, and `store: redis`: one budget over all gateways, at a round trip to the store for each call that asks it.
     /// On, because a limit means what it says, and with several gateways it would be several times that. While the store is
     /// away each gateway holds the limit by itself, as with `false`.
     #[schemars(extend("default" = true))]
@@ -382,6 +390,17 @@ pub struct RawRateLimit {
     pub concurrent: Option<u32>,
     /// So many open streams.
     pub open_streams: Option<u32>,
+    /// So many tasks that have not ended, as far as this gateway has heard: a send that would begin one more is refused. Of each
+    /// owner with `per: principal`, of all with `per: agent`. A task counts from its first answer until an answer, event or
+    /// notification tells that it has ended, it is forgotten after `state.retention`, or has to go for newer ones; from a send that begins one until its answer
+    /// its place is kept. Each gateway counts the tasks whose records it has.
+    pub open_tasks: Option<u32>,
+    /// So many bytes of requests' bodies in a period, e.g. `100MiB/h`. Counted as they are read, so what is under way may go past
+    /// it; the next call is refused until enough of the period has passed. Each gateway counts for itself.
+    pub bytes_in: Option<ByteRate>,
+    /// So many bytes of answers' bodies in a period, events of streams included, e.g. `1GiB/h`. Counted as they leave: a stream
+    /// that runs goes on, and the next call is refused until enough of the period has passed. Each gateway counts for itself.
+    pub bytes_out: Option<ByteRate>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]

@@ -3,6 +3,7 @@
 //! Built from the checked configuration, so that defaults show. Secrets are never read here, only named; hashes of keys
 //! are blanked too, because short keys can be found from them.
 
+mod limits;
 mod policy;
 mod security;
 
@@ -12,9 +13,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use self::limits::rate_limit;
 use self::security::{assertion, assertions, credential, scheme};
 use super::Envelope;
 use super::model::*;
+
 use super::units::{Percent, Rate, Size, Time, Wait};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, v0_1};
@@ -386,33 +389,6 @@ fn security(security: &Security) -> Vec<Value> {
             Value::Object(schemes)
         })
         .collect()
-}
-
-fn rate_limit(rule: &RateLimit) -> Value {
-    let mut shown = json!({
-        "name": rule.name,
-        "per": match rule.per {
-            LimitKey::Principal => "principal",
-            LimitKey::Address => "address",
-            LimitKey::Agent => "agent",
-        },
-        "operations": rule.operations.iter().map(|operation| operation.as_str()).collect::<Vec<_>>(),
-    });
-    match rule.bound {
-        LimitBound::Rate {
-            count,
-            period,
-            burst,
-            shared,
-        } => {
-            add(&mut shown, "shared", shared);
-            add(&mut shown, "rate", Rate { count, period }.to_string());
-            add(&mut shown, "burst", burst);
-        }
-        LimitBound::Concurrent(count) => add(&mut shown, "concurrent", count),
-        LimitBound::OpenStreams(count) => add(&mut shown, "open_streams", count),
-    }
-    shown
 }
 
 fn add(shown: &mut Value, key: &str, value: impl Into<Value>) {

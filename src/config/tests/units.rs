@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::check::url::Url;
 use super::super::suggest;
-use super::super::units::{Moment, Rate, Size, Time, Wait};
+use super::super::units::{ByteRate, Moment, Rate, Size, Time, Wait};
 
 #[test]
 fn durations() {
@@ -137,6 +137,36 @@ fn rates() {
         "1/s/s",
     ] {
         assert!(Rate::parse(text).is_err(), "{text:?} is no rate");
+    }
+}
+
+#[test]
+fn byte_rates() {
+    let check = |text: &str, bytes: u64, seconds: u64| {
+        let rate = ByteRate {
+            bytes,
+            period: Duration::from_secs(seconds),
+        };
+        assert_eq!(ByteRate::parse(text), Ok(rate), "{text}");
+        assert_eq!(rate.to_string(), text);
+    };
+    check("512B/s", 512, 1);
+    check("100MiB/min", 100 << 20, 60);
+    check("1024GiB/h", 1 << 40, 3600);
+    for text in [
+        "",
+        "/s",
+        "1KiB",
+        "1KiB/",
+        "1KiB/m",
+        "1KiB/day",
+        "0B/s",
+        "1/s",
+        "1.5KiB/s",
+        "1025GiB/h",
+        "1KiB/s/s",
+    ] {
+        assert!(ByteRate::parse(text).is_err(), "{text:?} is no byte rate");
     }
 }
 

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::super::{
     AgentRoute, ApiKeyPlace, Asking, Balance, CallerPattern, CardForm, CertificateRule, Client, ClientAuthentication,
-    Environment, FetchedKeys, JwksSource, KeySource, KeysPlace, LimitBound, SchemeKind, Secret, Store, TokenProfile,
-    TokenProof, parse,
+    Environment, FetchedKeys, JwksSource, KeySource, KeysPlace, LimitBound, RateOf, SchemeKind, Secret, Store,
+    TokenProfile, TokenProof, parse, redacted,
 };
 use super::{good, one_agent};
 use crate::a2a::security::{SchemeUse, Security};
@@ -143,6 +143,43 @@ fn security_is_inherited_replaced_or_left_to_the_card() {
 }
 
 #[test]
+fn each_bound_of_a_limit_is_shown_under_its_key_and_names_it() {
+    let bounds = [
+        ("task_creations", "20/h", "principal-task-creations"),
+        ("polls", "60/min", "principal-polls"),
+        ("open_tasks", "7", "principal-open-tasks"),
+        ("bytes_in", "100MiB/h", "principal-bytes-in"),
+        ("bytes_out", "1GiB/min", "principal-bytes-out"),
+    ];
+    let rules: Vec<String> = bounds
+        .iter()
+        .map(|(key, bound, _)| format!("{{ per: principal, {key}: {bound} }}"))
+        .collect();
+    let text = format!(
+        "
+rate_limits: [ {} ]
+agents:
+  - name: a
+    path: /
+    upstream: {{ endpoints: [ {{ url: http://a }} ] }}",
+        rules.join(", ")
+    );
+    let config = good(&text, &[]);
+    assert_eq!(
+        config.agents[0].rate_limits[1].operations,
+        [Operation::Get, Operation::List]
+    );
+    let shown = redacted(&config);
+    let shown = shown["agents"][0]["limits"].as_array().expect("limits");
+    for ((key, bound, name), shown) in bounds.iter().zip(shown) {
+        let value = shown[key]
+            .as_str()
+            .map_or_else(|| shown[key].to_string(), str::to_owned);
+        assert_eq!((shown["name"].as_str(), &*value), (Some(*name), *bound));
+    }
+}
+
+#[test]
 fn rate_limits_are_general_first_and_have_names() {
     let text = "
 rate_limits: [ { per: address, rate: 10/s }, { per: address, rate: 100/min, burst: 5 } ]
@@ -163,6 +200,7 @@ agents:
         period: Duration::from_secs(seconds),
         burst,
         shared: true,
+        of: RateOf::Calls,
     };
     assert_eq!(rules[0].bound, rate(10, 1, 10), "the burst is the count of the rate");
     assert_eq!(rules[1].bound, rate(100, 60, 5));

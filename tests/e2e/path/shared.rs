@@ -190,6 +190,39 @@ async fn a_rate_holds_over_all_gateways_and_each_alone_without_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn begun_tasks_and_polls_count_over_all_gateways_and_open_tasks_at_each() {
+    let (server, (a, b)) = (Server::start(), replicas().await);
+    let limits = "limits: [ { per: principal, task_creations: 3/h }, { per: principal, polls: 2/h }, { per: principal, open_tasks: 2 } ]";
+    let one = gateway_with(&server, &[&a, &b], limits).await;
+    let other = gateway_with(&server, &[&a, &b], limits).await;
+    let refused_by = async |gateway: &Gateway, body: &str| {
+        let answer = post(gateway.address, "/agent", body).await;
+        assert_eq!(answer.status, 429, "{}", answer.text());
+        let policy = answer.header("ratelimit-policy").expect("a policy");
+        policy.split('"').nth(1).expect("a name").to_owned()
+    };
+    let task = made(&one).await;
+    made(&one).await;
+    assert_eq!(refused_by(&one, &send("1", "x")).await, "principal-open-tasks");
+    made(&other).await;
+    assert_eq!(
+        refused_by(&other, &send("1", "x")).await,
+        "principal-task-creations",
+        "the fourth of all"
+    );
+    let get = of_task("GetTask", &task);
+    for gateway in [&one, &other] {
+        assert_eq!(post(gateway.address, "/agent", &get).await.status, 200);
+    }
+    assert_eq!(refused_by(&one, &get).await, "principal-polls");
+    assert_eq!(
+        refused_by(&one, &send("1", "x")).await,
+        "principal-task-creations",
+        "the get has told of the end of one"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_budget_that_cannot_be_read_leaves_each_gateway_its_own() {
     let (server, (a, b)) = (Server::start(), replicas().await);
     let limits = "limits: [ { per: principal, rate: 2/h } ]";

@@ -12,6 +12,7 @@ mod oauth2_mtls_bound;
 mod open_id_connect_discovery;
 mod policy;
 mod protected_resource_metadata;
+mod quotas;
 mod revocations;
 pub mod token_server;
 mod tokens;
