@@ -9,6 +9,7 @@ mod deliver;
 mod envelope;
 mod explain;
 mod extended;
+mod gathering;
 mod judging;
 mod naming;
 mod reading;
@@ -27,15 +28,13 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::{Addressed, Call, Dialect, Generation, Operation, RpcId, grpc, http_json, json};
+use crate::a2a::{Addressed, Call, Generation, Operation, RpcId, grpc, http_json, json};
 use crate::affinity::{Affinity, Inquiry, Knowledge};
 use crate::authenticate::{self, Principal, Verifiers};
-use crate::authorize::{self, Ownership, Permit, Rules};
+use crate::authorize::{self, Permit, Rules};
 use crate::drain::Drain;
 use crate::envelope::Desk as EnvelopeDesk;
-use crate::gather::Fleet;
-use crate::gather::list::Asked;
-use crate::gather::probe::{Asker, Found};
+use crate::gather::probe::Asker;
 use crate::gather::token::Tokens;
 use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
@@ -473,63 +472,6 @@ impl Pipeline {
             },
             json: self.json,
             v0_1: agent.v0_1,
-        }
-    }
-
-    /// The tasks of all endpoints that the caller may see.
-    #[expect(clippy::too_many_arguments, reason = "what a list is made of, once")]
-    async fn list(
-        &self,
-        agent: &Agent,
-        permit: &Permit,
-        enforced: &Enforced,
-        speaks: Dialect,
-        owner: Option<Arc<str>>,
-        outgoing: &Outgoing,
-        record: &mut Record,
-    ) -> Result<Answered, Reject> {
-        agent.endpoints.retries.called(record.started());
-        let asked = Asked {
-            fleet: &self.fleet(agent, &enforced.ownership),
-            permit,
-            speaks,
-            owner,
-            tokens: &self.tokens,
-            now: self.observer.clock.unix_seconds(),
-            partial: agent.list_partial,
-        };
-        asked.gather(outgoing, record).await
-    }
-
-    /// The endpoint of a task that no record tells of.
-    async fn find(
-        &self,
-        agent: &Agent,
-        permit: &Permit,
-        speaks: Dialect,
-        ownership: &Ownership,
-        asker: Asker,
-        outgoing: &Outgoing,
-    ) -> Result<Way, Reject> {
-        let fleet = self.fleet(agent, ownership);
-        let probes = &agent.probes;
-        let found = probes.find(fleet, permit, speaks, asker, outgoing, &self.drain).await;
-        match found {
-            Found::At(endpoint) => Ok(Way::Owned(endpoint)),
-            Found::Nowhere => Err(Reject::new(Reason::TaskNotFound)),
-            Found::Unclear => Err(Reject::new(Reason::EndpointUnavailable)),
-            Found::Refused => Ok(Way::Free),
-        }
-    }
-
-    fn fleet(&self, agent: &Agent, ownership: &Ownership) -> Fleet {
-        Fleet {
-            endpoints: agent.endpoints.clone(),
-            upstream: agent.upstream.clone(),
-            metrics: agent.metrics.clone(),
-            affinity: self.affinity.clone(),
-            ownership: ownership.clone(),
-            json: self.json,
         }
     }
 

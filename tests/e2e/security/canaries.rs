@@ -37,6 +37,9 @@ fn password_hash(password: &str) -> String {
         .to_string()
 }
 
+/// The status that a call is answered with, its path, and the field that shows who calls.
+type Call<'a> = (u16, &'a str, Option<(&'a str, String)>);
+
 struct Ground {
     folder: tempfile::TempDir,
     agent: Agent,
@@ -141,7 +144,7 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
     let foreign = Key::new("k").token();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"canary-text"}],"metadata":{"pin":"canary-pin"}}}}"#;
     let bearer = |token: &str| ("authorization", format!("Bearer {token}"));
-    let shown: Vec<(u16, &str, Option<(&str, String)>)> = vec![
+    let shown: Vec<Call<'_>> = vec![
         (200, "/agent", Some(("x-api-key", "canary-header".to_owned()))),
         (401, "/agent", Some(("x-api-key", "canary-header-wrong".to_owned()))),
         (200, "/agent?key=canary-query", None),
