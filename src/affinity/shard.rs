@@ -204,8 +204,9 @@ impl Shard {
         let resized = entry.encoded();
         self.encoded = self.encoded - size + resized;
         if let Some(open) = self.open.as_ref().filter(|_| is_open) {
-            open.closed(&agent, &before.principal);
-            open.opened(&agent, &owner);
+            let id = self.entry(slot).map_or("", |entry| &entry.id);
+            open.closed(&agent, &before.principal, id);
+            open.opened(&agent, &owner, id);
         }
         Some(before)
     }
@@ -226,7 +227,7 @@ impl Shard {
         if let (Some(open), Queue::Live, Queue::Finished) = (&self.open, before, after)
             && let Some(entry) = self.entry(slot)
         {
-            open.closed(&entry.agent, &entry.principal);
+            open.closed(&entry.agent, &entry.principal, &entry.id);
         }
     }
 
@@ -263,7 +264,7 @@ impl Shard {
         self.id_bytes += entry.id.len();
         self.encoded += entry.encoded();
         if let Some(open) = self.open.as_ref().filter(|_| queue == Queue::Live) {
-            open.opened(&entry.agent, &entry.principal);
+            open.opened(&entry.agent, &entry.principal, &entry.id);
         }
         match self.slots.get_mut(slot as usize) {
             Some(vacant) => *vacant = Some(entry),
@@ -290,7 +291,7 @@ impl Shard {
         self.id_bytes -= entry.id.len();
         self.encoded -= entry.encoded();
         if let Some(open) = self.open.as_ref().filter(|_| queue == Queue::Live) {
-            open.closed(&entry.agent, &entry.principal);
+            open.forgotten(&entry.agent, &entry.principal);
         }
         self.unwritten -= usize::from(entry.shared != Shared::Settled);
         self.free.push(slot);

@@ -63,9 +63,9 @@ impl Limiters {
                 count,
                 period,
                 burst: count,
-                shared: false,
                 of: RateOf::Calls,
             },
+            shared: false,
         };
         let (scope, jobs) = drain.scope();
         let [known, unknown] = [&config.rate_limits[..], &[guesses]].map(|rules| {

@@ -18,6 +18,7 @@ use dashmap::{DashMap, Entry};
 use governor::clock::{Clock, Reference};
 use http_body::{Body, Frame, SizeHint};
 
+use super::ledger::Account;
 use super::{Key, Slot};
 use crate::config::Direction;
 
@@ -51,6 +52,8 @@ struct Debt<C: Clock> {
 pub(super) struct Meter {
     charge: Arc<dyn Charge>,
     key: Key,
+    /// Over all gateways.
+    everywhere: Option<Account>,
 }
 
 trait Charge: Send + Sync {
@@ -213,7 +216,7 @@ where
 }
 
 impl Meter {
-    pub(super) fn of<C>(budgets: &Arc<Budgets<C>>, key: Key) -> Self
+    pub(super) fn of<C>(budgets: &Arc<Budgets<C>>, key: Key, everywhere: Option<Account>) -> Self
     where
         C: Clock + Send + Sync + 'static,
         C::Instant: Send + Sync,
@@ -221,11 +224,15 @@ impl Meter {
         Self {
             charge: Arc::<Budgets<C>>::clone(budgets),
             key,
+            everywhere,
         }
     }
 
     pub(super) fn charge(&self, bytes: u64) {
         self.charge.charge(&self.key, bytes);
+        if let Some(account) = self.everywhere.as_ref().filter(|_| bytes > 0) {
+            account.charge(bytes);
+        }
     }
 }
 

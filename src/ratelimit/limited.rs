@@ -132,6 +132,10 @@ impl Policy {
         }
     }
 
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     pub(super) fn rule(&self) -> &str {
         &self.rule
     }

@@ -9,7 +9,7 @@
 //! Bytes are charged as they pass (`bytes`), to the budgets that the slot of their request names. How many tasks are open is told by
 //! whoever keeps their records (`open`).
 //!
-//! With a store that gateways share, a rate is one budget over all of them, which is asked last. See `global`.
+//! With a store that gateways share, each limit is one over all of them, which is asked last. See `global` and `ledger`.
 //!
 //! Callers are told apart by principal or by address, IPv6 by /64, the least that one subscriber gets (RFC 6177).
 //! Anonymous callers have no principal, so rules per principal tell them apart by address too. What is kept is bounded:
@@ -18,6 +18,7 @@
 mod bytes;
 mod concurrency;
 mod global;
+mod ledger;
 mod limited;
 mod open;
 mod rate;
@@ -33,6 +34,7 @@ use std::time::Duration;
 use governor::clock::{Clock, DefaultClock};
 
 pub use self::bytes::Metered;
+pub use self::ledger::Ledger;
 pub use limited::{Kind, Limited};
 pub use open::{OpenTasks, Place};
 
@@ -42,9 +44,9 @@ use crate::authenticate::ANONYMOUS;
 use crate::config::{self, Direction, LimitBound, LimitKey, RateOf};
 use crate::drain::Drain;
 use crate::http::forwarded;
-use crate::shared;
 use concurrency::{Counters, Guard};
-use global::{Asking, Global, Pace, Question};
+use global::{Asking, Global, Pace, Question, Share};
+use ledger::{BytePace, Lease, Watched};
 use limited::Policy;
 use open::Open;
 use rate::Buckets;
@@ -84,8 +86,8 @@ struct Inner<C: Clock> {
 
 struct Rule<C: Clock> {
     policy: Arc<Policy>,
-    /// Of a rate that is shared, should there be a store for that.
-    pace: Option<Pace>,
+    /// What of it is shared, should there be a store for that.
+    share: Option<Share>,
     per: LimitKey,
     /// Empty: every operation.
     operations: Vec<Operation>,
@@ -161,11 +163,19 @@ impl Key {
 #[derive(Debug, Default)]
 #[must_use = "dropping the slot gives its places back"]
 pub struct Slot {
-    guards: Vec<Guard>,
+    held: Vec<Held>,
     /// Those that work outside of the request holds too.
-    shared: Vec<Arc<Guard>>,
+    shared: Vec<Arc<Held>>,
     /// Few requests have one.
     quota: Option<Box<Quota>>,
+}
+
+/// A place in a rule.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held for their drop")]
+enum Held {
+    Here(Guard),
+    Everywhere(Lease),
 }
 
 #[derive(Debug, Default)]
@@ -179,7 +189,7 @@ struct Quota {
 impl Slot {
     /// The places of both, for one request.
     pub fn join(&mut self, mut other: Self) {
-        self.guards.append(&mut other.guards);
+        self.held.append(&mut other.held);
         self.shared.append(&mut other.shared);
         match (&mut self.quota, other.quota) {
             (Some(own), Some(mut other)) => {
@@ -208,9 +218,9 @@ impl Slot {
 
     /// The same places, for work that may go on when the request has ended: they are given back when both have let go.
     pub fn share(&mut self) -> Self {
-        self.shared.extend(self.guards.drain(..).map(Arc::new));
+        self.shared.extend(self.held.drain(..).map(Arc::new));
         Self {
-            guards: Vec::new(),
+            held: Vec::new(),
             shared: self.shared.clone(),
             quota: None,
         }
@@ -223,12 +233,21 @@ impl RateLimiter {
         Self::with_clock(rules, max_keys, &DefaultClock::default())
     }
 
-    /// Counts the rates of this agent over all gateways that share `store`.
+    /// Counts for this agent over all gateways that share the ledger's store.
     #[must_use]
-    pub fn sharing(mut self, store: &shared::Store, agent: &str) -> Self {
+    pub fn sharing(mut self, ledger: &Arc<Ledger>, agent: &str) -> Self {
+        let agent: Arc<str> = Arc::from(agent);
+        let mut watched = Watched::default();
+        for rule in &self.inner.beginning {
+            if let Some(Share::Tasks(_)) = rule.share {
+                watched.of_agent |= rule.per == LimitKey::Agent;
+                watched.of_owner |= rule.per != LimitKey::Agent;
+            }
+        }
+        ledger.watch(&agent, watched);
         self.global = Some(Arc::new(Global {
-            store: store.clone(),
-            agent: Arc::from(agent),
+            ledger: Arc::clone(ledger),
+            agent,
         }));
         self
     }
@@ -262,11 +281,17 @@ where
 {
     /// Asks the rules of a stage, here and then over all gateways. What the slot holds already it keeps, whatever the answer.
     pub async fn admit(&self, slot: &mut Slot, address: IpAddr, stage: Stage<'_>) -> Result<(), Limited> {
-        self.take(slot, address, stage)?;
-        match self.ask(address, stage) {
-            Some(asking) => asking.await,
-            None => Ok(()),
+        let mut taken = Slot::default();
+        self.take(&mut taken, address, stage)?;
+        if let Some(asking) = self.ask(address, stage) {
+            let granted = asking.await?;
+            taken.held.extend(granted.leases.into_iter().map(Held::Everywhere));
+            if let Some(place) = taken.quota.as_mut().and_then(|quota| quota.place.as_mut()) {
+                place.hold(granted.of_task);
+            }
         }
+        slot.join(taken);
+        Ok(())
     }
 
     fn rules<'a>(&'a self, stage: Stage<'a>) -> impl Iterator<Item = &'a Rule<C>> {
@@ -295,7 +320,7 @@ where
         let principal = self.principal(stage);
         let mut taken = Slot::default();
         for rule in self.rules(stage) {
-            rule.ask(&mut taken, principal, address, stage)?;
+            rule.ask(&mut taken, principal, address, stage, self.global.as_deref())?;
         }
         if let Stage::Begin(_, beginning) = stage
             && self.counts_tasks()
@@ -327,20 +352,20 @@ where
 
     /// `None` where there is nothing to ask the other gateways, or nobody.
     fn ask(&self, address: IpAddr, stage: Stage<'_>) -> Option<Asking> {
-        let global = self.global.as_ref().filter(|global| global.store.is_up())?;
+        let global = self.global.as_ref().filter(|global| global.store().is_up())?;
         let principal = self.principal(stage);
+        let owner = match stage {
+            Stage::Begin(_, Beginning { owner, .. }) => Some(&**owner),
+            Stage::Address | Stage::Caller(_) | Stage::Call(..) => None,
+        };
         let questions: Vec<Question> = self
             .rules(stage)
             .filter_map(|rule| {
                 let key = rule.key(principal, address);
-                Some(Question {
-                    command: global.command(rule.policy.rule(), &key, rule.pace?),
-                    policy: Arc::clone(&rule.policy),
-                    wide: key == Key::Agent,
-                })
+                Some(global.question(&rule.policy, &key, rule.share?, owner))
             })
             .collect();
-        (!questions.is_empty()).then(|| Box::pin(global::ask(global.store.clone(), questions)) as Asking)
+        (!questions.is_empty()).then(|| Box::pin(global::ask(global.store().clone(), questions)) as Asking)
     }
 
     /// Forgets the keys whose budget is full again.
@@ -384,16 +409,21 @@ where
 
 impl<C: Clock + Clone> Rule<C> {
     fn new(rule: &config::RateLimit, max_keys: usize, clock: &C) -> Self {
-        let mut pace = None;
+        let share = match rule.bound {
+            LimitBound::Rate {
+                count, period, burst, ..
+            } => Share::Rate(Pace::new(count, period, burst)),
+            LimitBound::Concurrent(limit) | LimitBound::OpenStreams(limit) => Share::Places(limit),
+            LimitBound::OpenTasks(limit) => Share::Tasks(limit),
+            LimitBound::Bytes { bytes, period, .. } => Share::Bytes(BytePace { bytes, period }),
+        };
         let (policy, bound) = match rule.bound {
             LimitBound::Rate {
                 count,
                 period,
                 burst,
-                shared,
                 of,
             } => {
-                pace = shared.then(|| Pace::new(count, period, burst));
                 let kind = match of {
                     RateOf::Calls => Kind::Rate,
                     RateOf::TaskCreations => Kind::TaskCreations,
@@ -433,7 +463,7 @@ impl<C: Clock + Clone> Rule<C> {
         };
         Self {
             policy: Arc::new(policy),
-            pace,
+            share: rule.shared.then_some(share),
             per: rule.per,
             operations: rule.operations.clone(),
             bound,
@@ -518,13 +548,21 @@ where
     C::Instant: Send + Sync,
 {
     /// What is taken goes into the slot.
-    fn ask(&self, taken: &mut Slot, principal: &Arc<str>, address: IpAddr, stage: Stage<'_>) -> Result<(), Limited> {
+    fn ask(
+        &self,
+        taken: &mut Slot,
+        principal: &Arc<str>,
+        address: IpAddr,
+        stage: Stage<'_>,
+        global: Option<&Global>,
+    ) -> Result<(), Limited> {
         let key = self.key(principal, address);
         match &self.bound {
             Bound::Rate(buckets) => buckets.take(key, principal).map_err(|wait| self.policy.refuse(wait))?,
             Bound::Concurrent(counters) | Bound::OpenStreams(counters) => {
                 let guard = counters.enter(key);
-                taken.guards.push(guard.ok_or_else(|| self.policy.refuse(TRY_AGAIN))?);
+                let guard = guard.ok_or_else(|| self.policy.refuse(TRY_AGAIN))?;
+                taken.held.push(Held::Here(guard));
             }
             // Looked at in turn, so that whoever has too many takes nothing of wider budgets; taken when the others have agreed.
             Bound::OpenTasks(_) => match stage {
@@ -534,7 +572,11 @@ where
             Bound::Bytes(budgets, direction) => {
                 budgets.ask(&key).map_err(|wait| self.policy.refuse(wait))?;
                 let quota = taken.quota.get_or_insert_default();
-                quota.meters.push((*direction, Meter::of(budgets, key)));
+                let everywhere = global.zip(self.share).and_then(|(global, share)| match share {
+                    Share::Bytes(pace) => Some(global.account(self.policy.rule(), &key, pace)),
+                    Share::Rate(_) | Share::Places(_) | Share::Tasks(_) => None,
+                });
+                quota.meters.push((*direction, Meter::of(budgets, key, everywhere)));
             }
         }
         Ok(())

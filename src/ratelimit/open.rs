@@ -6,15 +6,19 @@
 //! place. One lock, held for a step and never across an await.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ahash::RandomState;
 use hashbrown::HashTable;
+
+use super::ledger::{Lease, Ledger};
 
 /// The counts of all agents.
 #[derive(Default)]
 pub struct OpenTasks {
     counts: Mutex<Counts>,
+    /// Tells other gateways.
+    ledger: OnceLock<Arc<Ledger>>,
 }
 
 #[derive(Default)]
@@ -51,16 +55,34 @@ pub struct Place {
     open: Arc<OpenTasks>,
     agent: Arc<str>,
     owner: Arc<str>,
+    /// Over all gateways.
+    leases: Vec<Lease>,
 }
 
 impl OpenTasks {
-    /// A task of this owner is known that has not ended.
-    pub fn opened(&self, agent: &Arc<str>, owner: &Arc<str>) {
-        self.lock().add(agent, owner, Of::Tasks);
+    /// Tells others of what is told here.
+    pub fn share(&self, ledger: &Arc<Ledger>) {
+        let _one = self.ledger.set(Arc::clone(ledger));
     }
 
-    /// It has ended, or it is not known any more.
-    pub fn closed(&self, agent: &str, owner: &str) {
+    /// A task of this owner is known that has not ended.
+    pub fn opened(&self, agent: &Arc<str>, owner: &Arc<str>, task: &str) {
+        self.lock().add(agent, owner, Of::Tasks);
+        if let Some(ledger) = self.ledger.get() {
+            ledger.opened(agent, owner, task);
+        }
+    }
+
+    /// It has ended, or is not this owner's any more.
+    pub fn closed(&self, agent: &str, owner: &str, task: &str) {
+        self.forgotten(agent, owner);
+        if let Some(ledger) = self.ledger.get() {
+            ledger.closed(agent, owner, task);
+        }
+    }
+
+    /// It is not known here any more.
+    pub fn forgotten(&self, agent: &str, owner: &str) {
         self.lock().subtract(agent, owner, Of::Tasks);
     }
 
@@ -82,6 +104,7 @@ impl OpenTasks {
             open: Arc::clone(self),
             agent: Arc::clone(agent),
             owner: Arc::clone(owner),
+            leases: Vec::new(),
         })
     }
 
@@ -171,6 +194,13 @@ impl Count {
             Of::Tasks => &mut self.tasks,
             Of::Places => &mut self.places,
         }
+    }
+}
+
+impl Place {
+    /// What other gateways know it by.
+    pub(super) fn hold(&mut self, leases: Vec<Lease>) {
+        self.leases.extend(leases);
     }
 }
 

@@ -20,9 +20,9 @@ fn rate(name: &str, per: LimitKey, count: u32, burst: u32) -> RateLimit {
             count,
             period: Duration::from_secs(60),
             burst,
-            shared: true,
             of: RateOf::Calls,
         },
+        shared: true,
     }
 }
 
@@ -116,7 +116,7 @@ fn without_rules_everything_is_admitted() {
     let fixture = limiter(&[], 10);
     let mut slot = fixture.admit("ann", HERE).unwrap();
     assert!(fixture.call(&mut slot, "ann", Operation::Stream).is_ok());
-    assert!(slot.guards.is_empty());
+    assert!(slot.held.is_empty());
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_refusal_gives_back_what_earlier_rules_took() {
         10,
     );
     let held = fixture.admit("ann", v4(1)).unwrap();
-    assert_eq!(held.guards.len(), 3);
+    assert_eq!(held.held.len(), 3);
     assert_eq!(&*fixture.admit("bob", v4(2)).unwrap_err().rule, "all");
     assert_eq!(fixture.keys(), 3, "the refused caller holds nothing");
     drop(held);
@@ -322,7 +322,7 @@ fn a_refused_call_keeps_the_slot_and_takes_nothing() {
     let mut refused = fixture.admit("bob", HERE).unwrap();
     let limited = fixture.call(&mut refused, "bob", Operation::Stream).unwrap_err();
     assert_eq!(&*limited.rule, "all");
-    assert_eq!(refused.guards.len(), 1, "only the place of `calls`");
+    assert_eq!(refused.held.len(), 1, "only the place of `calls`");
     assert_eq!(fixture.keys(), 4, "ann holds three keys, bob the one of `calls`");
     drop((held, refused));
     assert_eq!(fixture.keys(), 0);
@@ -554,7 +554,6 @@ fn creations(per: LimitKey, count: u32) -> RateLimit {
             count,
             period: Duration::from_secs(60),
             burst: count,
-            shared: true,
             of: RateOf::TaskCreations,
         },
         ..rate("creations", per, 1, 1)
@@ -581,8 +580,8 @@ fn open_tasks_and_sends_that_may_begin_one_count_together() {
     ];
     let (fixture, open) = (limiter(&rules, 10), Arc::<OpenTasks>::default());
     let [maps, ann, bob] = ["maps", "ann", "bob"].map(Arc::<str>::from);
-    open.opened(&maps, &ann);
-    open.opened(&Arc::from("another"), &ann);
+    open.opened(&maps, &ann, "t");
+    open.opened(&Arc::from("another"), &ann, "t");
     let place = begin(&fixture, &open, "ann").expect("the last place of ann");
     let limited = begin(&fixture, &open, "ann").unwrap_err();
     assert_eq!(
@@ -594,13 +593,13 @@ fn open_tasks_and_sends_that_may_begin_one_count_together() {
     assert_eq!(limited.retry_after, TASKS_TRY_AGAIN);
     drop(place);
     let place = begin(&fixture, &open, "ann").expect("it was given back");
-    open.opened(&maps, &bob);
+    open.opened(&maps, &bob, "t");
     assert_eq!(&*begin(&fixture, &open, "bob").unwrap_err().rule, "all");
-    open.closed("maps", "ann");
+    open.closed("maps", "ann", "t");
     assert!(begin(&fixture, &open, "bob").is_ok(), "a task has ended");
     drop(place);
-    open.closed("maps", "bob");
-    open.closed("another", "ann");
+    open.closed("maps", "bob", "t");
+    open.closed("another", "ann", "t");
     assert_eq!(open.keys(), 0, "nobody has anything");
 }
 
@@ -627,7 +626,7 @@ fn of_sends_at_once_one_gets_the_last_place() {
 fn whoever_has_too_many_tasks_spends_nothing_of_what_all_may_begin() {
     let rules = [creations(LimitKey::Agent, 4), open_tasks("own", LimitKey::Principal, 1)];
     let (fixture, open) = (limiter(&rules, 10), Arc::<OpenTasks>::default());
-    open.opened(&Arc::from("maps"), &Arc::from("ann"));
+    open.opened(&Arc::from("maps"), &Arc::from("ann"), "t");
     assert!((0..20).all(|_| begin(&fixture, &open, "ann").is_err()));
     let begun = (0..20).take_while(|_| begin(&fixture, &open, "bob").is_ok()).count();
     assert_eq!(begun, 4);

@@ -1,4 +1,4 @@
-//! What the store is asked, as commands of Redis 6.2: reads that keep a record alive, and three scripts.
+//! What the store is asked, as commands of Redis 6.2: reads that keep a record alive, and some scripts.
 //!
 //! A record is bytes of which the scripts know this much: the first is its version, the third a state (5 to 8 are final),
 //! the fourth how often it was given to another owner, and from the fifth on stands who owns it: first the endpoint, as two
@@ -23,6 +23,19 @@ pub enum Command {
     /// Takes one call out of a budget (GCRA): one each `each` microseconds, `burst` at once. Replies with 0, or with the
     /// microseconds until there is one.
     Take { key: Vec<u8>, each: u64, burst: u32 },
+    /// Takes a place among the members of a set for `keep` milliseconds, or keeps it for so long from now on, unless there are
+    /// `limit` others; 0: however many there are. Replies with 0, or with 1 where there is no place.
+    Occupy {
+        key: Vec<u8>,
+        member: Vec<u8>,
+        limit: u32,
+        keep: u64,
+    },
+    /// Gives it back.
+    Vacate { key: Vec<u8>, member: Vec<u8> },
+    /// Adds `amount` to a debt in microseconds, which pays itself back. Replies with 0, or with the microseconds until it is less than
+    /// `most` again.
+    Owe { key: Vec<u8>, amount: u64, most: u64 },
     /// Leaves a mark for `keep` seconds after that of `after`, 0 for the first. If that one is gone, or an older one stands
     /// there, it stays as it is found. Replies with the one before.
     Mark {
@@ -108,6 +121,36 @@ redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - 
 return 0
 ";
 
+/// By the server's clock. The key lives as long as its last member.
+const OCCUPY: &str = "
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
+local limit = tonumber(ARGV[2])
+if limit > 0 and not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= limit then
+  return 1
+end
+redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[3])), ARGV[1])
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+return 0
+";
+
+/// By the server's clock: the key holds when nothing is owed any more, in microseconds; at most a year from now.
+const OWE: &str = "
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local free = tonumber(redis.call('GET', KEYS[1]) or 0) or 0
+if free < now then free = now end
+local amount = tonumber(ARGV[1])
+if amount > 0 then
+  free = math.min(free + amount, now + 31536000000000)
+  redis.call('SET', KEYS[1], string.format('%.0f', free), 'PX', math.ceil((free - now) / 1000))
+end
+local wait = free - now - tonumber(ARGV[2])
+if wait >= 0 and free > now then return math.ceil(wait) + 1 end
+return 0
+";
+
 /// A mark is a number. What a server lost shows until the gateway has said so. After a mark that was left without an answer
 /// a newer one follows; one that comes late, out of a connection that was given up, takes no newer one's place.
 const MARK: &str = "
@@ -127,6 +170,8 @@ struct Script {
 
 static LEARN_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(LEARN));
 static TAKE_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(TAKE));
+static OCCUPY_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(OCCUPY));
+static OWE_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(OWE));
 static MARK_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(MARK));
 
 impl Script {
@@ -180,6 +225,23 @@ impl Command {
             Self::Take { key, each, burst } => {
                 command = script(&TAKE_SCRIPT, key);
                 command.arg(*each).arg(*burst);
+            }
+            Self::Occupy {
+                key,
+                member,
+                limit,
+                keep,
+            } => {
+                command = script(&OCCUPY_SCRIPT, key);
+                command.arg(member).arg(*limit).arg(*keep);
+            }
+            Self::Vacate { key, member } => {
+                command = cmd("ZREM");
+                command.arg(key).arg(member);
+            }
+            Self::Owe { key, amount, most } => {
+                command = script(&OWE_SCRIPT, key);
+                command.arg(*amount).arg(*most);
             }
             Self::Mark { key, mark, after, keep } => {
                 command = script(&MARK_SCRIPT, key);

@@ -176,6 +176,21 @@ impl Inner {
                 each: 1,
                 burst: 1_000_000,
             },
+            Command::Occupy {
+                key: key("probe:places"),
+                member: b"probe".to_vec(),
+                limit: 1_000_000,
+                keep: 60_000,
+            },
+            Command::Vacate {
+                key: key("probe:places"),
+                member: b"probe".to_vec(),
+            },
+            Command::Owe {
+                key: key("probe:bytes"),
+                amount: 1,
+                most: 1_000_000,
+            },
         ];
         self.all(link, &commands).await?;
         Ok(())

@@ -234,7 +234,7 @@ async fn a_password_may_change_while_the_gateway_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_needs_only_what_is_documented() {
     let (server, time) = (Server::start(), Time::new());
-    let documented = "+get +getex +set +expire +eval +evalsha +time +info +ping +hello +auth +select";
+    let documented = "+get +getex +set +expire +pttl +pexpire +zadd +zrem +zcard +zscore +zremrangebyscore +eval +evalsha +time +info +ping +hello +auth +select";
     assert!(
         include_str!("../../../deploy/README.md").contains(documented),
         "the operators' guide says the same"

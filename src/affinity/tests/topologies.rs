@@ -163,7 +163,7 @@ async fn every_node_of_a_cluster_is_asked_over_tls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_cluster_too_a_user_needs_only_what_is_documented() {
     let documented = [
-        "+get +getex +set +expire +eval +evalsha +time +info +ping +hello +auth +select",
+        "+get +getex +set +expire +pttl +pexpire +zadd +zrem +zcard +zscore +zremrangebyscore +eval +evalsha +time +info +ping +hello +auth +select",
         "+cluster|slots +cluster|shards +cluster|nodes +readonly +asking",
     ];
     for rights in documented {

@@ -146,12 +146,6 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
     if raw.burst.is_some() && !is_rate {
         check.problem(&join(key, "burst"), "belongs to `rate`, `task_creations` or `polls`");
     }
-    if raw.shared.is_some() && !is_rate {
-        check.problem(
-            &join(key, "shared"),
-            "belongs to `rate`, `task_creations` or `polls`; everything else is counted by each gateway",
-        );
-    }
     let counts = [
         (
             "concurrent",
@@ -181,7 +175,6 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
             count: rate.count,
             period: rate.period,
             burst: raw.burst.unwrap_or(rate.count),
-            shared: raw.shared.unwrap_or(true),
             of,
         };
         Some((name, kind, bound))
@@ -254,6 +247,7 @@ fn rate_limit(check: &mut Check<'_>, key: &str, raw: &RawRateLimit) -> Option<Ra
         per,
         operations,
         bound,
+        shared: raw.shared.unwrap_or(true),
     })
 }
 

@@ -192,6 +192,8 @@ pub struct RateLimit {
     /// Empty: every operation.
     pub operations: Vec<Operation>,
     pub bound: LimitBound,
+    /// Over all gateways that share a store, if there is one.
+    pub shared: bool,
 }
 
 /// Whose budget a rule is.
@@ -210,8 +212,6 @@ pub enum LimitBound {
         count: u32,
         period: Duration,
         burst: u32,
-        /// Over all gateways that share a store, if there is one.
-        shared: bool,
         of: RateOf,
     },
     /// Calls under way, streams included, until their last byte.

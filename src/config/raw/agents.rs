@@ -380,8 +380,7 @@ pub struct RawRateLimit {
     pub polls: Option<Rate>,
     /// With `rate`, `task_creations` and `polls`: so many at once. By default their count.
     pub burst: Option<u32>,
-    /// With `rate`, `task_creations` and `polls`, and `store: redis`: one budget over all gateways, at a round trip to the store for each call that asks it.
-    /// On, because a limit means what it says, and with several gateways it would be several times that. While the store is
+    /// With `store: redis`: one limit over all gateways, at a round trip to the store for each call that asks it. On, because a limit means what it says, and with several gateways it would be several times that. While the store is
     /// away each gateway holds the limit by itself, as with `false`.
     #[schemars(extend("default" = true))]
     pub shared: Option<bool>,
@@ -393,13 +392,13 @@ pub struct RawRateLimit {
     /// So many tasks that have not ended, as far as this gateway has heard: a send that would begin one more is refused. Of each
     /// owner with `per: principal`, of all with `per: agent`. A task counts from its first answer until an answer, event or
     /// notification tells that it has ended, it is forgotten after `state.retention`, or has to go for newer ones; from a send that begins one until its answer
-    /// its place is kept. Each gateway counts the tasks whose records it has.
+    /// its place is kept.
     pub open_tasks: Option<u32>,
     /// So many bytes of requests' bodies in a period, e.g. `100MiB/h`. Counted as they are read, so what is under way may go past
-    /// it; the next call is refused until enough of the period has passed. Each gateway counts for itself.
+    /// it; the next call is refused until enough of the period has passed.
     pub bytes_in: Option<ByteRate>,
     /// So many bytes of answers' bodies in a period, events of streams included, e.g. `1GiB/h`. Counted as they leave: a stream
-    /// that runs goes on, and the next call is refused until enough of the period has passed. Each gateway counts for itself.
+    /// that runs goes on, and the next call is refused until enough of the period has passed.
     pub bytes_out: Option<ByteRate>,
 }
 

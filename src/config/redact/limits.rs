@@ -14,6 +14,7 @@ pub(super) fn rate_limit(rule: &RateLimit) -> Value {
             LimitKey::Address => "address",
             LimitKey::Agent => "agent",
         },
+        "shared": rule.shared,
         "operations": rule.operations.iter().map(|operation| operation.as_str()).collect::<Vec<_>>(),
     });
     match rule.bound {
@@ -21,7 +22,6 @@ pub(super) fn rate_limit(rule: &RateLimit) -> Value {
             count,
             period,
             burst,
-            shared,
             of,
         } => {
             let key = match of {
@@ -29,7 +29,6 @@ pub(super) fn rate_limit(rule: &RateLimit) -> Value {
                 RateOf::TaskCreations => "task_creations",
                 RateOf::Polls => "polls",
             };
-            add(&mut shown, "shared", shared);
             add(&mut shown, key, Rate { count, period }.to_string());
             add(&mut shown, "burst", burst);
         }

@@ -199,7 +199,6 @@ agents:
         count,
         period: Duration::from_secs(seconds),
         burst,
-        shared: true,
         of: RateOf::Calls,
     };
     assert_eq!(rules[0].bound, rate(10, 1, 10), "the burst is the count of the rate");
@@ -224,7 +223,7 @@ security_schemes:
     issuer: https://i/
     audience: [ a, b ]
     jwks_url: http://127.0.0.1:1/keys?x=1
-  machine: {{ type: mutualTLS, allow: [ \"spiffe://x/*\", \"dns:*.x\", \"email:*@x\", \"subject:CN=a,O=b\" ] }}
+  machine: {{ type: mutualTLS, allow: [ \"spiffe://x/*\", \"dns:*.x\", \"email:*@x\", \"subject:CN=a,O=b\", \"fingerprint:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff\" ] }}
 agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }} }} ]"
     );
     let schemes = good(&text, &[]).security_schemes;
@@ -270,6 +269,7 @@ agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }
                 CertificateRule::Dns("*.x".to_owned()),
                 CertificateRule::Email("*@x".to_owned()),
                 CertificateRule::Subject("CN=a,O=b".to_owned()),
+                CertificateRule::Fingerprint("00112233445566778899aabbccddeeff".repeat(2)),
             ]
         ),
         other => panic!("{other:?}"),

@@ -26,6 +26,7 @@ mod push;
 mod push_early;
 mod relay;
 mod shared;
+mod shared_limits;
 mod transfer;
 mod translate;
 mod v0_1;

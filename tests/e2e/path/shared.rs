@@ -13,7 +13,7 @@ use crate::harness::{Answer, Gateway, KEY, call, client, config_of, eventually, 
 const OTHER: &str = "other-key";
 const OTHER_HASH: &str = "sha256:580843d03d2216ff1a275d0991bad66e4d1af871171d929e9de604b7959f9bca";
 
-async fn replicas() -> (Agent, Agent) {
+pub async fn replicas() -> (Agent, Agent) {
     let make = |name: &'static str| {
         let count = AtomicUsize::new(0);
         agent::tasks(move || format!("{name}-{}", count.fetch_add(1, Ordering::SeqCst)))
@@ -25,7 +25,7 @@ async fn gateway(server: &Server, agents: &[&Agent]) -> Gateway {
     gateway_with(server, agents, "").await
 }
 
-async fn gateway_with(server: &Server, agents: &[&Agent], more: &str) -> Gateway {
+pub async fn gateway_with(server: &Server, agents: &[&Agent], more: &str) -> Gateway {
     let addresses: Vec<_> = agents.iter().map(|agent| agent.address).collect();
     let state = format!(
         "state: {{ store: redis, redis: {{ url: \"{}\", timeout: 500ms }} }}",
@@ -45,7 +45,7 @@ async fn readiness(gateway: &Gateway) -> (u16, Value) {
     (answer.status, answer.json())
 }
 
-async fn made(gateway: &Gateway) -> String {
+pub async fn made(gateway: &Gateway) -> String {
     let made = post(gateway.address, "/agent", &send("1", "x")).await.json();
     made["result"]["task"]["id"].as_str().unwrap().to_owned()
 }
@@ -190,9 +190,9 @@ async fn a_rate_holds_over_all_gateways_and_each_alone_without_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn begun_tasks_and_polls_count_over_all_gateways_and_open_tasks_at_each() {
+async fn begun_tasks_and_polls_count_over_all_gateways() {
     let (server, (a, b)) = (Server::start(), replicas().await);
-    let limits = "limits: [ { per: principal, task_creations: 3/h }, { per: principal, polls: 2/h }, { per: principal, open_tasks: 2 } ]";
+    let limits = "limits: [ { per: principal, task_creations: 3/h }, { per: principal, polls: 2/h } ]";
     let one = gateway_with(&server, &[&a, &b], limits).await;
     let other = gateway_with(&server, &[&a, &b], limits).await;
     let refused_by = async |gateway: &Gateway, body: &str| {
@@ -203,7 +203,6 @@ async fn begun_tasks_and_polls_count_over_all_gateways_and_open_tasks_at_each() 
     };
     let task = made(&one).await;
     made(&one).await;
-    assert_eq!(refused_by(&one, &send("1", "x")).await, "principal-open-tasks");
     made(&other).await;
     assert_eq!(
         refused_by(&other, &send("1", "x")).await,
@@ -215,11 +214,6 @@ async fn begun_tasks_and_polls_count_over_all_gateways_and_open_tasks_at_each() 
         assert_eq!(post(gateway.address, "/agent", &get).await.status, 200);
     }
     assert_eq!(refused_by(&one, &get).await, "principal-polls");
-    assert_eq!(
-        refused_by(&one, &send("1", "x")).await,
-        "principal-task-creations",
-        "the get has told of the end of one"
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,7 +244,7 @@ async fn a_budget_that_cannot_be_read_leaves_each_gateway_its_own() {
     assert_eq!(statuses(&third).await, [429, 429, 429]);
 }
 
-async fn by_another(gateway: &Gateway, body: &str) -> Answer {
+pub async fn by_another(gateway: &Gateway, body: &str) -> Answer {
     let fields = [("X-API-Key", OTHER), ("content-type", "application/json")];
     call(gateway.address, "POST", "/agent", &fields, body).await
 }
