@@ -43,6 +43,8 @@ pub mod assertion;
 //
 pub mod upstream;
 //
+pub mod export;
+
 pub mod card;
 //
 pub mod push;

@@ -162,6 +162,10 @@ impl Admin {
         metrics.audit_queued.set(signed(audit.waiting));
         metrics.audit_lost.set(signed(audit.lost));
         metrics.audit_degraded.set(i64::from(audit.failing));
+        let exported = pipeline.observer.audit.outbox().stats();
+        metrics.audit_exported.set(signed(exported.sent));
+        metrics.audit_export_queued.set(signed(exported.waiting));
+        metrics.audit_export_lost.set(signed(exported.lost));
         metrics.store_degraded.set(i64::from(stats.degraded));
         metrics.store_recovering.set(i64::from(stats.recovering));
         endpoints::measure(&self.current.load().agents);

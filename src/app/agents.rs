@@ -27,8 +27,7 @@ use crate::http::fetch;
 use crate::observe::Metrics;
 use crate::pipeline::{Agent, CallPolicy, Enforced, Spoken};
 use crate::push::{self, Relay};
-use crate::ratelimit::RateLimiter;
-use crate::shared;
+use crate::ratelimit::{Ledger, RateLimiter};
 use crate::tls;
 use crate::upstream::{InName, Probe, Renewal, Upstream};
 
@@ -43,7 +42,7 @@ pub struct Parts<'a> {
     /// Absent when they could not be built; then only problems are looked for.
     pub verifiers: Option<&'a Verifiers>,
     /// What gateways share.
-    pub shared: Option<&'a shared::Store>,
+    pub ledger: Option<&'a Arc<Ledger>>,
     /// Absent where webhooks are not relayed.
     pub push: Option<&'a Arc<push::Common>>,
 }
@@ -223,8 +222,8 @@ pub fn build(
                 Some(before) => before.agent.limiter.clone(),
                 None => {
                     let limiter = RateLimiter::build(&config.rate_limits, rate_limit_keys);
-                    match parts.shared {
-                        Some(store) => limiter.sharing(store, &config.name),
+                    match parts.ledger {
+                        Some(ledger) => limiter.sharing(ledger, &config.name),
                         None => limiter,
                     }
                 }

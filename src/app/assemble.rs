@@ -13,9 +13,11 @@ use crate::authenticate::{Renewed, Requirement, Resource, Revoked, Verifiers};
 use crate::clock::Clock;
 use crate::config::{Config, Problem, Store};
 use crate::drain::Drain;
+use crate::export::{Collector, Exporter};
 use crate::gather::token::Tokens;
 use crate::observe::Metrics;
 use crate::push;
+use crate::ratelimit::Ledger;
 use crate::shared;
 use crate::tls::{self, Acceptor};
 
@@ -26,8 +28,11 @@ pub struct Ground {
     pub drain: Drain,
     pub metrics: Metrics,
     pub audit: Trail,
+    pub exporter: Exporter,
     /// What gateways share; for the whole life of the process.
     pub shared: Option<shared::Store>,
+    /// What of limits is theirs together.
+    pub ledger: Option<Arc<Ledger>>,
 }
 
 /// The next configuration.
@@ -39,6 +44,7 @@ pub struct Next {
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
     pub signer: Option<Arc<Signer>>,
+    pub collector: Option<Arc<Collector>>,
     /// What senders of envelopes must show, where there are any.
     pub envelope: Option<Requirement>,
     /// Nothing that was read is different.
@@ -129,6 +135,20 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             }
         },
     };
+    let wanted = config.audit.as_ref().and_then(|audit| audit.otlp.as_ref());
+    let known = before.and_then(|before| before.collector.as_ref());
+    let known = known
+        .filter(|known| wanted.is_some_and(|wanted| known.is_of(wanted)))
+        .cloned();
+    let collector = match (known, wanted) {
+        (Some(known), _) => Some(known),
+        (None, None) => None,
+        (None, Some(wanted)) => {
+            same = false;
+            let built = Collector::build(wanted).map_err(|found| problems.extend(found));
+            built.ok().map(Arc::new)
+        }
+    };
     let resolved = verifiers.as_ref().zip(config.envelope.as_ref());
     let resolved = resolved.map(|(verifiers, envelope)| {
         // Its messages come to one path of the gateway, which is no agent's.
@@ -146,7 +166,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             drain: &ground.drain,
             metrics: &ground.metrics,
             audit: &ground.audit,
-            shared: ground.shared.as_ref(),
+            ledger: ground.ledger.as_ref(),
             push: push.as_ref(),
             verifiers: verifiers.as_ref().map(Renewed::verifiers),
         };
@@ -174,6 +194,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             tokens,
             push,
             signer,
+            collector,
             envelope,
             same,
         }),

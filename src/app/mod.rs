@@ -24,9 +24,11 @@ use crate::audit::{self, Event, Trail};
 use crate::clock::Clock;
 use crate::config::{AuditEvent, Config, Environment, Problem};
 use crate::drain::Drain;
+use crate::export::Exporter;
 use crate::listener::{self, Connections};
 use crate::observe::Metrics;
 use crate::observe::access::AccessLog;
+use crate::ratelimit::Ledger;
 use crate::tls;
 use crate::{config, shared};
 
@@ -78,12 +80,16 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
         )),
         config::Store::Memory | config::Store::Embedded { .. } => None,
     };
+    let ledger = shared.clone().map(|store| Ledger::new(store, config.state.retention));
+    let audit = Trail::new(clock.clone());
     let ground = Ground {
-        audit: Trail::new(clock.clone()),
+        exporter: Exporter::new(&audit),
+        audit,
         clock,
         drain: Drain::new(),
         metrics,
         shared,
+        ledger,
     };
     let next = assemble::assemble(&config, &ground, None).map_err(|mut problems| {
         config.places.locate(&mut problems);
@@ -152,6 +158,8 @@ impl Prepared {
         };
         let drain = ground.drain.clone();
         let trail = ground.audit.clone();
+        // Before the first line is written.
+        ground.exporter.turn(next.collector.clone());
         let (opening, wanted) = (trail.clone(), config.audit.clone());
         let opened = tokio::task::spawn_blocking(move || {
             let opened = opening.open(wanted.as_ref())?;
@@ -161,6 +169,10 @@ impl Prepared {
         match opened.await {
             Ok(opened) => opened.map_err(Error::Audit)?,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+        if let Some(ledger) = &ground.ledger {
+            affinity.open_tasks().share(ledger);
+            ledger.start(&drain);
         }
         let affinity = match (&config.state.store, ground.shared.clone()) {
             (config::Store::Redis(redis), Some(store)) => {
@@ -184,6 +196,7 @@ impl Prepared {
         let admin_address = admin_socket.as_ref().map(listener::Bound::local_address);
 
         trail.start(&drain);
+        common.ground.exporter.start(&drain);
         trail.record(&Event {
             detail: Some(concat!("version ", env!("CARGO_PKG_VERSION"))),
             ..Event::new(AuditEvent::GatewayStarted, "ok")
@@ -262,14 +275,19 @@ impl Bound {
             ..Event::new(AuditEvent::GatewayStopped, "ok")
         });
         affinity.last_words().await;
+        if let Some(ledger) = &self.common.ground.ledger {
+            ledger.last_words().await;
+        }
+        let closing = trail.clone();
         let _panicked = tokio::task::spawn_blocking(move || {
             affinity.close();
-            trail.close();
+            closing.close();
             if let Some(access) = access {
                 access.flush();
             }
         })
         .await;
+        self.common.ground.exporter.last_words().await;
         clean
     }
 }

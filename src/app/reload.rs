@@ -14,6 +14,7 @@ use super::examine;
 use super::site::{self, Common, Site};
 use crate::audit::{self, Event};
 use crate::config::{AuditEvent, Config, Environment, Problem};
+use crate::export::Collector;
 use crate::tls::FileWatch;
 
 /// A file that names other files each time it is read is taken as it is after so many readings.
@@ -185,7 +186,7 @@ impl Reloading {
         let opened = blocking(move || trail.open(wanted.as_ref())).await;
         let opened = opened.map_err(|error| self.refuse(&config, vec![unopened(&error)]))?;
         if next.same {
-            self.turn(opened).await;
+            self.turn(opened, next.collector.clone()).await;
             return Ok(false);
         }
         let (mut sockets, mut unbound) = (Vec::new(), Vec::new());
@@ -198,7 +199,7 @@ impl Reloading {
         if !unbound.is_empty() {
             return Err(self.refuse(&config, unbound));
         }
-        self.turn(opened).await;
+        self.turn(opened, next.collector.clone()).await;
         self.say(&config, &next);
         let site = self.common.enter(config, next, sockets, Some(&self.site));
         self.site = Arc::new(site);
@@ -206,8 +207,9 @@ impl Reloading {
     }
 
     /// What is recorded from now on stands where the configuration says.
-    async fn turn(&self, opened: audit::Opened) {
+    async fn turn(&self, opened: audit::Opened, collector: Option<Arc<Collector>>) {
         let trail = self.common.ground.audit.clone();
+        self.common.ground.exporter.turn(collector);
         blocking(move || trail.turn(opened)).await;
     }
 

@@ -22,6 +22,7 @@ use crate::authorize::Rules;
 use crate::card::Published;
 use crate::config::{self, Config, Problem};
 use crate::envelope::{Desk, Limiters, Memory};
+use crate::export::Collector;
 use crate::gather::token::Tokens;
 use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
@@ -57,6 +58,7 @@ pub struct Site {
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
     pub signer: Option<Arc<Signer>>,
+    pub collector: Option<Arc<Collector>>,
     envelope: Option<Arc<Desk>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
@@ -129,7 +131,7 @@ impl Common {
         {
             access.start(drain);
         }
-        let (tokens, push, signer) = (next.tokens, next.push, next.signer);
+        let (tokens, push, signer, collector) = (next.tokens, next.push, next.signer, next.collector);
         let envelope = next.envelope.zip(config.envelope.as_ref());
         let envelope = envelope.map(|(requirement, section)| {
             let limiters = self.limiters(&config, section, before);
@@ -198,6 +200,7 @@ impl Common {
             tokens,
             push,
             signer,
+            collector,
             envelope,
             listeners,
             agents,

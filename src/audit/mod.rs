@@ -13,11 +13,14 @@
 //! the configuration says `block`, a call that would leave a line has a place in the queue before it goes to an agent
 //! (`Trail::admit`), and there is none while writing fails: what such a call leaves behind is kept until it is written.
 //!
+//! Lines that stand in the file can be sent elsewhere as well (`outbox`).
+//!
 //! Not here: which events there are of a request (`observe`), and what a refused call is answered (`respond`).
 
 mod chain;
 mod event;
 mod file;
+mod outbox;
 mod verify;
 mod writer;
 
@@ -34,8 +37,9 @@ use tokio::time::Instant;
 
 pub use self::event::Event;
 pub use self::file::Error;
+pub use self::outbox::{Exported, Outbox};
 pub use self::verify::{Broken, Verified, verify};
-use self::writer::{Pending, Writer};
+use self::writer::{Pending, Writer, Written};
 use crate::clock::Clock;
 use crate::config::{self, AuditEvent, OnFull};
 use crate::drain::Drain;
@@ -73,6 +77,7 @@ struct Inner {
     failing: AtomicBool,
     lost: AtomicU64,
     sequence: AtomicU64,
+    outbox: Outbox,
 }
 
 #[derive(Default)]
@@ -139,6 +144,7 @@ impl Trail {
             failing: AtomicBool::new(false),
             lost: AtomicU64::new(0),
             sequence: AtomicU64::new(0),
+            outbox: Outbox::default(),
         }))
     }
 
@@ -257,6 +263,11 @@ impl Trail {
         inner.wake.notify_one();
     }
 
+    /// What is to be sent elsewhere of what is written.
+    pub fn outbox(&self) -> &Outbox {
+        &self.0.outbox
+    }
+
     /// Writes in the background until the process stops.
     pub fn start(&self, drain: &Drain) {
         let trail = self.clone();
@@ -344,7 +355,7 @@ impl Inner {
         }
         let Desk { writer, pending } = desk;
         let Some(writer) = writer else { return };
-        match writer.write(pending, &self.clock, |count, last| self.written(count, last)) {
+        match writer.write(pending, &self.clock, |written| self.written(written)) {
             Ok(()) => {
                 if self.failing.swap(false, Ordering::Relaxed) {
                     tracing::info!("the audit file takes writes again");
@@ -354,7 +365,9 @@ impl Inner {
         }
     }
 
-    fn written(&self, count: usize, last: chain::Link) {
+    fn written(&self, written: &Written<'_>) {
+        let Written { count, last, bytes } = *written;
+        self.outbox.offer(bytes);
         let mut queue = lock(&self.queue);
         queue.waiting = queue.waiting.saturating_sub(count as u64);
         self.sequence.store(last.sequence, Ordering::Relaxed);
@@ -400,7 +413,7 @@ impl Inner {
     }
 
     fn end(&self, writer: &mut Writer, why: &str) {
-        let closed = writer.close(&self.clock, why, |last| self.written(0, last));
+        let closed = writer.close(&self.clock, why, |written| self.written(written));
         if let Err(error) = closed {
             tracing::error!(%error, "the last line of the audit file cannot be written");
         }

@@ -30,6 +30,22 @@ pub(super) struct Writer {
     overlong: bool,
 }
 
+/// What came to stand in the file.
+pub(super) struct Written<'a> {
+    /// Events of others than the trail itself.
+    pub count: usize,
+    pub last: Link,
+    /// The lines.
+    pub bytes: &'a [u8],
+}
+
+impl Written<'_> {
+    /// Of the trail itself, for which nobody waits.
+    fn uncounted(&self) -> Self {
+        Self { count: 0, ..*self }
+    }
+}
+
 /// What waits at the writer.
 #[derive(Default)]
 pub(super) struct Pending {
@@ -114,31 +130,36 @@ impl Writer {
         self.last
     }
 
-    /// Everything that waits. `written` is told how many lines came to stand in the file.
+    /// Everything that waits.
     pub(super) fn write(
         &mut self,
         pending: &mut Pending,
         clock: &Clock,
-        mut written: impl FnMut(usize, Link),
+        mut written: impl FnMut(&Written<'_>),
     ) -> std::io::Result<()> {
         if let Some(said) = &self.opened {
             let line = event::of_trail(clock.now(), "trail_opened", said);
-            self.all(&mut VecDeque::from([line]), |_, last| written(0, last))?;
+            self.all(&mut VecDeque::from([line]), |done| written(&done.uncounted()))?;
             self.opened = None;
         }
         self.all(&mut pending.lines, &mut written)?;
         if pending.lost > 0 {
             let line = event::lost(clock.now(), pending.lost);
-            self.all(&mut VecDeque::from([line]), |_, last| written(0, last))?;
+            self.all(&mut VecDeque::from([line]), |done| written(&done.uncounted()))?;
             pending.lost = 0;
         }
         Ok(())
     }
 
     /// The last line that this process writes to the file.
-    pub(super) fn close(&mut self, clock: &Clock, why: &str, mut written: impl FnMut(Link)) -> std::io::Result<()> {
+    pub(super) fn close(
+        &mut self,
+        clock: &Clock,
+        why: &str,
+        mut written: impl FnMut(&Written<'_>),
+    ) -> std::io::Result<()> {
         let line = event::of_trail(clock.now(), "trail_closed", why);
-        self.all(&mut VecDeque::from([line]), |_, last| written(last))?;
+        self.all(&mut VecDeque::from([line]), |done| written(&done.uncounted()))?;
         self.sync()
     }
 
@@ -150,7 +171,7 @@ impl Writer {
         Ok(())
     }
 
-    fn all(&mut self, lines: &mut VecDeque<Box<str>>, mut written: impl FnMut(usize, Link)) -> std::io::Result<()> {
+    fn all(&mut self, lines: &mut VecDeque<Box<str>>, mut written: impl FnMut(&Written<'_>)) -> std::io::Result<()> {
         let mut may_rotate = true;
         while !lines.is_empty() {
             let length = self.output.length()?;
@@ -172,7 +193,11 @@ impl Writer {
             self.unsynced = true;
             self.last = last;
             lines.drain(..count);
-            written(count, last);
+            written(&Written {
+                count,
+                last,
+                bytes: &out,
+            });
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::facts::{Facts, Given};
 use super::pattern::matches;
-use super::{Credential, Invalid, Proof, Shown};
+use super::{Credential, Invalid, Proof, Shown, hex};
 use crate::clock::Clock;
 use crate::config::{CertificateRule, Mapping};
 use crate::tls::{Peer, PeerCertificate};
@@ -78,6 +78,10 @@ fn admit(rule: &CertificateRule, certificate: &PeerCertificate) -> Option<String
         }
         CertificateRule::Email(pattern) => first(pattern, &certificate.emails),
         CertificateRule::Subject(pattern) => first(pattern, std::slice::from_ref(&certificate.subject)),
+        CertificateRule::Fingerprint(digits) => {
+            let own = hex(&certificate.fingerprint);
+            (own == *digits).then_some(own)
+        }
     }
     .filter(|name| !name.is_empty())
 }

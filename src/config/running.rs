@@ -136,6 +136,13 @@ impl Config {
                 Err(cause) => problems.push(Problem::new("audit.key_file", cause)),
             }
         }
+        let collector = next.audit.as_mut().and_then(|audit| audit.otlp.as_mut());
+        if let Some((_, value)) = collector.and_then(|collector| collector.header.as_mut()) {
+            match value.read_again() {
+                Ok(read) => *value = read,
+                Err(cause) => problems.push(Problem::new("audit.otlp.header.value_file", cause)),
+            }
+        }
         if problems.is_empty() {
             return Ok(next);
         }
@@ -153,6 +160,11 @@ impl Config {
         files.extend(keys.filter_map(Secret::file).map(Path::to_owned));
         let key = self.audit.as_ref().and_then(|audit| audit.key.as_ref());
         files.extend(key.and_then(Secret::file).map(Path::to_owned));
+        if let Some(collector) = self.audit.as_ref().and_then(|audit| audit.otlp.as_ref()) {
+            let value = collector.header.as_ref().and_then(|(_, value)| value.file());
+            files.extend(value.map(Path::to_owned));
+            files.extend(collector.ca.clone());
+        }
         files.extend(self.push.tls.ca.clone());
         for scheme in self.security_schemes.values() {
             files.extend(scheme.kind.files());

@@ -63,6 +63,9 @@ pub const AUDIT_SEQUENCE: &str = "a2a_gateway_audit_sequence";
 pub const AUDIT_QUEUED: &str = "a2a_gateway_audit_queued";
 pub const AUDIT_LOST: &str = "a2a_gateway_audit_lost_total";
 pub const AUDIT_DEGRADED: &str = "a2a_gateway_audit_degraded";
+pub const AUDIT_EXPORTED: &str = "a2a_gateway_audit_exported_total";
+pub const AUDIT_EXPORT_QUEUED: &str = "a2a_gateway_audit_export_queued";
+pub const AUDIT_EXPORT_LOST: &str = "a2a_gateway_audit_export_lost_total";
 pub const BUILD_INFO: &str = "a2a_gateway_build_info";
 
 /// Every metric: its name and what it tells. The table in `deploy/README.md` repeats it, and a test compares.
@@ -221,6 +224,15 @@ pub const HELP: &[(&str, &str)] = &[
         "Events that are not in the audit trail because too many waited.",
     ),
     (AUDIT_DEGRADED, "1 while the audit trail cannot be written."),
+    (AUDIT_EXPORTED, "Lines of the audit trail that its collector has taken."),
+    (
+        AUDIT_EXPORT_QUEUED,
+        "Lines of the audit trail that wait for its collector.",
+    ),
+    (
+        AUDIT_EXPORT_LOST,
+        "Lines of the audit trail that its collector did not get: too many waited, or it refused them. They stand in the file.",
+    ),
     (BUILD_INFO, "Always 1; the version stands in the label."),
 ];
 
@@ -279,6 +291,9 @@ pub struct Metrics {
     pub audit_queued: IntGauge,
     pub audit_lost: IntGauge,
     pub audit_degraded: IntGauge,
+    pub audit_exported: IntGauge,
+    pub audit_export_queued: IntGauge,
+    pub audit_export_lost: IntGauge,
 }
 
 /// The envelope protocol has no agent before it has a message.
@@ -389,6 +404,9 @@ impl Metrics {
             audit_queued: make.gauge(AUDIT_QUEUED)?,
             audit_lost: make.gauge(AUDIT_LOST)?,
             audit_degraded: make.gauge(AUDIT_DEGRADED)?,
+            audit_exported: make.gauge(AUDIT_EXPORTED)?,
+            audit_export_queued: make.gauge(AUDIT_EXPORT_QUEUED)?,
+            audit_export_lost: make.gauge(AUDIT_EXPORT_LOST)?,
             registry,
         })
     }

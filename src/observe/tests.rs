@@ -130,6 +130,7 @@ fn audited(fill: impl FnOnce(&mut Record, &Metrics)) -> Vec<serde_json::Value> {
         events: AuditEvent::ALL.to_vec(),
         queue: 16,
         sync_interval: Duration::from_secs(1),
+        otlp: None,
     };
     let audit = Trail::new(Clock::system());
     audit.turn(audit.open(Some(&settings)).unwrap());

@@ -45,7 +45,7 @@ class Plan:
         self.name = "quick" if quick else "full"
         self.quick = quick
         # The last moment to begin something.
-        self.seconds = 105 if quick else 14 * 60
+        self.seconds = 120 if quick else 22 * 60
         self.rounds = 1 if quick else 4
         self.turns = 1 if quick else 12
         self.connections = 64

@@ -38,6 +38,7 @@ fn environment() -> Environment {
         "PAGE_TOKEN_KEY",
         "PUSH_KEY",
         "AUDIT_KEY",
+        "COLLECTOR_TOKEN",
         "REDIS_PASSWORD",
         "LEDGER_SECRET",
         "INTROSPECTION_SECRET",
@@ -112,7 +113,7 @@ fn the_full_example_has_every_key_with_its_default() {
         let mut found = Vec::new();
         let trees = match key.starts_with("state.redis") {
             true => shared.as_slice(),
-            false if key == "audit.key" => std::slice::from_ref(&audit),
+            false if matches!(key.as_str(), "audit.key" | "audit.otlp.header.value") => std::slice::from_ref(&audit),
             false => std::slice::from_ref(&tree),
         };
         for tree in trees {

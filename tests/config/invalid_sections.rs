@@ -61,6 +61,31 @@ fn the_audit_trail() {
         "{ file: a, on_full: wait }",
         "audit.on_full (line 5): expected `block` or `drop`, found `wait`",
     );
+    audit("{ file: a, otlp: {} }", "audit.otlp.url (line 5): is required");
+    audit(
+        "{ file: a, otlp: { url: \"http://collector.internal:4318/v1/logs\" } }",
+        "audit.otlp.url (line 5): must be https: the trail says who does what; http only on a loopback address",
+    );
+    audit(
+        "{ file: a, otlp: { url: \"http://127.0.0.1:4318/v1/logs\", ca: ca.pem } }",
+        "audit.otlp.ca (line 5): has no effect: `url` is http",
+    );
+    audit(
+        "{ file: a, otlp: { url: \"https://a/v1/logs\", header: { name: host, value: x } } }",
+        "audit.otlp.header.name (line 5): `host` is written by the gateway and cannot be a credential",
+    );
+    audit(
+        "{ file: a, otlp: { url: \"https://a/v1/logs\", header: { name: Authorization } } }",
+        "audit.otlp.header (line 5): needs `value` or `value_file`",
+    );
+    audit(
+        "{ file: a, otlp: { url: \"https://a/v1/logs\", timeout: 0s } }",
+        "audit.otlp.timeout (line 5): must be from 1ms to 60s, found 0s",
+    );
+    audit(
+        "{ file: a, otlp: { url: \"https://a/v1/logs\", queue: 1 } }",
+        "audit.otlp.queue (line 5): must be from 16 to 1000000, found 1",
+    );
 }
 
 #[test]
@@ -437,7 +462,12 @@ fn token_and_other_schemes() {
     scheme(
         "type: mutualTLS, allow: [ a.example.com ]",
         "security_schemes.one.allow[0] (line 5): `a.example.com` is no rule for certificates; write a URI (`spiffe://…`), `dns:…`, \
-         `email:…` or `subject:…`",
+         `email:…`, `subject:…` or `fingerprint:` with 64 hexadecimal digits",
+    );
+    scheme(
+        "type: mutualTLS, allow: [ \"fingerprint:00:11\" ]",
+        "security_schemes.one.allow[0] (line 5): `fingerprint:00:11` is no rule for certificates; write a URI (`spiffe://…`), `dns:…`, \
+         `email:…`, `subject:…` or `fingerprint:` with 64 hexadecimal digits",
     );
 }
 
@@ -785,11 +815,6 @@ fn rate_limits() {
     one("bytes_in: 1B/s, bytes_out: 1B/s", "", bounds);
     let rates = "belongs to `rate`, `task_creations` or `polls`";
     one("concurrent: 1, burst: 1", ".burst", rates);
-    one(
-        "open_tasks: 1, shared: true",
-        ".shared",
-        &format!("{rates}; everything else is counted by each gateway"),
-    );
     one("open_tasks: 0", ".open_tasks", "would admit nothing; at least 1");
     one("bytes_in: 0B/s", ".bytes_in", "`0B/s` would admit nothing; at least 1B");
     let size = "is no number of bytes in a period; write a size a second, minute or hour, e.g. `512KiB/s`, `100MiB/min` or `1GiB/h`";

@@ -4,7 +4,8 @@
     identity.py --gateway BINARY
 
 The provider is `oidc-provider` (`identity/`). The gateway knows its URL and no key: signed tokens are verified with the keys
-that its discovery document names, opaque ones by asking it. Behind it is an agent of the JavaScript SDK. Nothing here is
+that its discovery document names, opaque ones by asking it. Behind it is an agent of the JavaScript SDK. What the gateway writes into its audit trail goes to a
+collector that reads it by the published schema of OTLP (`collector.py`). Nothing here is
 about speed. Standard library only.
 """
 
@@ -60,8 +61,19 @@ class Provider:
         return json.loads(self.post('/token', **form))['access_token']
 
 
+class Collector:
+    def __init__(self, folder: Path) -> None:
+        self.port, self.file = free_port(), folder / 'collected'
+        self.file.touch()
+        python = HERE / '.venv-1.x/bin/python'
+        command = [str(python), str(HERE / 'collector.py'), str(self.port), str(self.file)]
+        self.process = Process('the collector', command, folder / 'collector.log')
+        self.process.first_line('ready')
+
+
 class Gateway:
-    def __init__(self, binary: Path, provider: Provider, agent: Agent, folder: Path) -> None:
+    def __init__(self, binary: Path, provider: Provider, agent: Agent, collector: Collector, folder: Path) -> None:
+        self.trail = folder / 'audit.log'
         self.port, self.admin_port = free_port(), free_port()
         file = folder / 'gateway.yaml'
         file.write_text(f"""
@@ -70,6 +82,7 @@ listeners: [ {{ name: public, address: "{LOOPBACK}:{self.port}" }} ]
 admin: {{ address: "{LOOPBACK}:{self.admin_port}" }}
 state: {{ store: memory }}
 log: {{ format: json }}
+audit: {{ file: {self.trail}, otlp: {{ url: "http://{LOOPBACK}:{collector.port}/v1/logs" }} }}
 security_schemes:
   signed:
     type: openIdConnect
@@ -193,7 +206,9 @@ def run(binary: Path, folder: Path) -> tuple[int, int]:
             stack.callback(provider.process.stop)
             agent = Agent.start(AGENTS['js1'], folder)
             stack.callback(agent.process.stop)
-            gateway = Gateway(binary, provider, agent, folder)
+            collector = Collector(folder)
+            stack.callback(collector.process.stop)
+            gateway = Gateway(binary, provider, agent, collector, folder)
             stack.callback(gateway.process.stop)
             one = Run(provider, gateway)
             try:
@@ -201,6 +216,9 @@ def run(binary: Path, folder: Path) -> tuple[int, int]:
             finally:
                 passed = one.passed
             one.expect("the gateway's exit code", gateway.process.stop(), 0)
+            trail = gateway.trail.read_text()
+            one.expect('the trail tells of refusals', '"authentication_failed"' in trail, True)
+            one.expect('the collector has every line of it', collector.file.read_text(), trail)
             passed = one.passed
         except Failed as error:
             print(f'  FAIL {error}')

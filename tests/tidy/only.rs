@@ -126,6 +126,7 @@ const RULES: &[Only] = &[
             "src/authenticate/remote.rs",
             "src/card/",
             "src/demo/",
+            "src/export/",
             "src/http/",
             "src/respond/",
             "src/upstream/credential/server.rs",

@@ -29,6 +29,7 @@ fn settings(folder: &TempDir) -> Audit {
         events: AuditEvent::ALL.to_vec(),
         queue: 64,
         sync_interval: Duration::from_secs(1),
+        otlp: None,
     }
 }
 

@@ -46,6 +46,9 @@ async fn a_name_that_a_rule_matches_is_the_principal() {
     check_rule(subject("CN=maps,O=Example"), "mtls:CN=maps,O=Example").await;
     check_rule(subject("CN=maps"), "! certificate-not-allowed").await;
     check_rule(dns("CN=maps*"), "! certificate-not-allowed").await;
+    let fingerprint = |digits: &str| CertificateRule::Fingerprint(digits.repeat(32));
+    check_rule(fingerprint("00"), &format!("mtls:{}", "00".repeat(32))).await;
+    check_rule(fingerprint("01"), "! certificate-not-allowed").await;
 }
 
 #[test]

@@ -6,11 +6,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
-use zeroize::Zeroizing;
 
 use super::super::ask::{Answer, Asker, Error, Request, Said};
 use super::super::claims::Claims;
@@ -18,6 +14,7 @@ use super::super::verifiers::Commit;
 use super::super::{Invalid, Shown, sha256};
 use super::Terms;
 use crate::config::{Asking, Client, ClientAuthentication, Problem};
+use crate::http::form::{self, Form};
 use crate::observe::metrics::Metrics;
 
 pub(super) struct Verifier {
@@ -25,7 +22,7 @@ pub(super) struct Verifier {
     asker: Arc<Asker>,
     headers: HeaderMap,
     /// What the body has beside the token.
-    form: Zeroizing<String>,
+    form: Form,
 }
 
 impl Verifier {
@@ -34,24 +31,17 @@ impl Verifier {
         let asker = Asker::load(&terms.scheme, &key, asking)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/x-www-form-urlencoded"),
-        );
-        let mut form = Zeroizing::new(String::new());
-        let (id, secret) = (encoded(&client.id), Zeroizing::new(encoded(client.secret.expose())));
+        headers.insert(header::CONTENT_TYPE, form::MEDIA_TYPE);
+        let mut form = Form::default();
         match client.authentication {
             ClientAuthentication::Basic => {
-                // RFC 6749 §2.3.1: each of the two as in a form, before they become a name and a password.
-                let both = Zeroizing::new(format!("{id}:{}", *secret));
-                let value = Zeroizing::new(format!("Basic {}", STANDARD.encode(both.as_bytes())));
-                let mut value = HeaderValue::from_str(&value)
+                let value = form::basic(&client.id, client.secret.expose())
                     .map_err(|_| Problem::new(format!("{key}.client_secret"), "does not fit into a header"))?;
-                value.set_sensitive(true);
                 headers.insert(header::AUTHORIZATION, value);
             }
             ClientAuthentication::Post => {
-                form.push_str(&format!("&client_id={id}&client_secret={}", *secret));
+                form.add("client_id", &client.id);
+                form.add("client_secret", client.secret.expose());
             }
         }
         Ok(Self {
@@ -74,10 +64,12 @@ impl Verifier {
         let now = self.terms.clock.unix_seconds();
         let question = || {
             let text = String::from_utf8_lossy(token);
-            let body = format!("token={}&token_type_hint=access_token{}", encoded(&text), *self.form);
+            let mut form = self.form.clone();
+            form.add("token", &text);
+            form.add("token_type_hint", "access_token");
             let terms = Arc::clone(&self.terms);
             let read = move |answer| read(&terms, answer, now);
-            (Request::Post(self.headers.clone(), Bytes::from(body)), read)
+            (Request::Post(self.headers.clone(), form.to_bytes()), read)
         };
         self.asker.ask(sha256(&[token]), client, now, question).await
     }
@@ -117,21 +109,6 @@ fn accept(terms: &Terms, claims: &Claims, now: u64) -> Result<Said, Invalid> {
     let expires = claims.times(now, terms.leeway)?;
     let proof = terms.proof(claims, expires)?;
     Ok(Said::Good { proof, expires })
-}
-
-/// As in a form (WHATWG URL, `application/x-www-form-urlencoded`), which RFC 6749 Appendix B asks for.
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"*-._".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else if byte == b' ' {
-            encoded.push('+');
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 fn section(key: &str) -> String {

@@ -1,11 +1,12 @@
 //! The audit trail: a file that can be named, a key that cannot be guessed.
 
 use super::super::Secret;
-use super::super::model::{Audit, AuditEvent, OnFull};
-use super::super::raw::{RawAudit, RawAuditEvent, RawOnFull};
+use super::super::model::{Audit, AuditCollector, AuditEvent, OnFull};
+use super::super::raw::{RawAudit, RawAuditCollector, RawAuditEvent, RawOnFull};
 use super::super::units::Size;
 use super::pages::{LEAST_KEY, TOO_SHORT};
-use super::{Check, HOUR, MILLISECOND};
+use super::tokens::private_url;
+use super::{Check, HOUR, MILLISECOND, SECOND, credential};
 
 /// A line is at most a few KiB.
 const LEAST_FILE: Size = Size::kib(16);
@@ -26,6 +27,10 @@ pub fn audit(check: &mut Check<'_>, raw: Option<&RawAudit>) -> Option<Option<Aud
     let keep = check.count("audit.keep", raw.keep, 1, 1000);
     let queue = check.count("audit.queue", raw.queue, 16, 1_000_000);
     let sync_interval = check.time("audit.sync_interval", raw.sync_interval, MILLISECOND * 10, HOUR);
+    let otlp = match &raw.otlp {
+        Some(raw) => collector(check, raw).map(Some),
+        None => Some(None),
+    };
     let mut events: Vec<AuditEvent> = raw.events.items().map(|(_, named)| event(*named)).collect();
     if raw.events.is_empty() {
         let usual = AuditEvent::ALL
@@ -45,7 +50,31 @@ pub fn audit(check: &mut Check<'_>, raw: Option<&RawAudit>) -> Option<Option<Aud
         events,
         queue,
         sync_interval,
+        otlp: otlp?,
     }))
+}
+
+fn collector(check: &mut Check<'_>, raw: &RawAuditCollector) -> Option<AuditCollector> {
+    let url = raw.url.as_deref();
+    let parsed = url.and_then(|url| private_url(check, "audit.otlp.url", url, "the trail says who does what"));
+    if raw.ca.is_some() && parsed.as_ref().is_some_and(|url| !url.secure) {
+        check.problem("audit.otlp.ca", "has no effect: `url` is http");
+    }
+    let ca = check.optional_path("audit.otlp.ca", raw.ca.as_ref());
+    let header = match &raw.header {
+        Some(raw) => credential::header(check, "audit.otlp.header", raw).map(Some),
+        None => Some(None),
+    };
+    let timeout = check.time("audit.otlp.timeout", raw.timeout, MILLISECOND, SECOND * 60);
+    let queue = check.count("audit.otlp.queue", raw.queue, 16, 1_000_000);
+    parsed?;
+    Some(AuditCollector {
+        url: url?.to_owned(),
+        ca,
+        header: header?,
+        timeout,
+        queue,
+    })
 }
 
 /// The outer `None`: it is given, and is none.

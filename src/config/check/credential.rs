@@ -49,7 +49,10 @@ pub fn credential(check: &mut Check<'_>, key: &str, raw: &RawCredential) -> Opti
         token_exchange: exchanged,
     } = raw;
     match (own, token, user, granted, exchanged) {
-        (Some(raw), None, None, None, None) => header(check, &join(key, "header"), raw),
+        (Some(raw), None, None, None, None) => {
+            let own = header(check, &join(key, "header"), raw);
+            own.map(|(name, value)| UpstreamCredential::Header { name, value })
+        }
         (None, Some(raw), None, None, None) => bearer(check, &join(key, "bearer"), raw),
         (None, None, Some(raw), None, None) => basic(check, &join(key, "basic"), raw),
         (None, None, None, Some(raw), None) => client_credentials(check, &join(key, "client_credentials"), raw),
@@ -64,13 +67,10 @@ pub fn credential(check: &mut Check<'_>, key: &str, raw: &RawCredential) -> Opti
     }
 }
 
-fn header(check: &mut Check<'_>, key: &str, raw: &RawHeaderCredential) -> Option<UpstreamCredential> {
+pub fn header(check: &mut Check<'_>, key: &str, raw: &RawHeaderCredential) -> Option<(HeaderName, Secret<String>)> {
     let name = raw.name.as_ref().and_then(|text| name(check, &join(key, "name"), text));
     let value = secret(check, key, "value", raw.value.as_ref(), raw.value_file.as_ref());
-    Some(UpstreamCredential::Header {
-        name: name?,
-        value: value?,
-    })
+    Some((name?, value?))
 }
 
 fn bearer(check: &mut Check<'_>, key: &str, raw: &RawBearerCredential) -> Option<UpstreamCredential> {

@@ -386,7 +386,8 @@ fn mutual_tls(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<Schem
             None => check.problem(
                 &place(&key, index),
                 format!(
-                    "`{text}` is no rule for certificates; write a URI (`spiffe://…`), `dns:…`, `email:…` or `subject:…`"
+                    "`{text}` is no rule for certificates; write a URI (`spiffe://…`), `dns:…`, `email:…`, `subject:…` or \
+                     `fingerprint:` with 64 hexadecimal digits"
                 ),
             ),
         }
@@ -395,6 +396,9 @@ fn mutual_tls(check: &mut Check<'_>, key: &str, raw: &RawScheme) -> Option<Schem
 }
 
 fn certificate_rule(text: &str) -> Option<CertificateRule> {
+    if let Some(digits) = text.strip_prefix("fingerprint:") {
+        return fingerprint(digits).map(CertificateRule::Fingerprint);
+    }
     let rule: (fn(String) -> CertificateRule, &str) = if let Some(rest) = text.strip_prefix("dns:") {
         (CertificateRule::Dns, rest)
     } else if let Some(rest) = text.strip_prefix("email:") {
@@ -410,4 +414,11 @@ fn certificate_rule(text: &str) -> Option<CertificateRule> {
     };
     let (kind, pattern) = rule;
     (!pattern.is_empty()).then(|| kind(pattern.to_owned()))
+}
+
+/// SHA-256 in hexadecimal, with or without colons, as programs print it; in lower case.
+fn fingerprint(text: &str) -> Option<String> {
+    let digits = text.replace(':', "").to_ascii_lowercase();
+    let is_whole = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_whole.then_some(digits)
 }

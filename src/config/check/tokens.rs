@@ -326,7 +326,7 @@ fn asking(
 }
 
 /// A URL that is fetched, and that nobody on the way may read or change.
-fn private_url(check: &mut Check<'_>, key: &str, text: &str, why: &str) -> Option<url::Url> {
+pub fn private_url(check: &mut Check<'_>, key: &str, text: &str, why: &str) -> Option<url::Url> {
     let url = check.plain_url(key, text)?;
     if !url.secure && !url.is_loopback() {
         check.problem(key, format!("must be https: {why}; http only on a loopback address"));

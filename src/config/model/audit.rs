@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderName;
+
 use super::super::Secret;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +21,22 @@ pub struct Audit {
     /// Most events that wait.
     pub queue: usize,
     pub sync_interval: Duration,
+    /// Where lines are sent as well.
+    pub otlp: Option<AuditCollector>,
+}
+
+/// A collector of logs (OTLP/HTTP).
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditCollector {
+    pub url: String,
+    /// Instead of the system's roots.
+    pub ca: Option<PathBuf>,
+    /// What it is shown.
+    pub header: Option<(HeaderName, Secret<String>)>,
+    /// For one request.
+    pub timeout: Duration,
+    /// Most lines that wait.
+    pub queue: usize,
 }
 
 /// What becomes of a call whose events cannot be recorded.

@@ -293,4 +293,6 @@ pub enum CertificateRule {
     Email(String),
     /// The whole subject in RFC 4514 form.
     Subject(String),
+    /// SHA-256 of the certificate: 64 hexadecimal digits in lower case.
+    Fingerprint(String),
 }

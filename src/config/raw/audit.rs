@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::units::{SecretText, Size, Time};
-use super::List;
+use super::{List, RawHeaderCredential};
 
 /// A file with one line for each event that matters to security, chained by hashes so that a change can be found
 /// (`a2a-gateway audit verify`). Off without this section.
@@ -40,6 +40,39 @@ pub struct RawAudit {
     /// How often the file is synced to disk: what a power cut may lose. A crash of the process loses what came in its last
     /// milliseconds. A second, as for the task store.
     pub sync_interval: Time,
+    /// A collector to which each line goes as well, as a log record of OpenTelemetry (OTLP/HTTP, JSON). Off without this section.
+    pub otlp: Option<RawAuditCollector>,
+}
+
+/// A collector of logs. The file stays the record: no call waits for the collector.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "AuditCollector", extend("required" = ["url"]))]
+pub struct RawAuditCollector {
+    /// Where log records are posted, the path included, e.g. `https://collector.internal:4318/v1/logs`. https, because it says who does
+    /// what; http only on a loopback address. No redirect is followed.
+    pub url: Option<String>,
+    /// PEM file with CA certificates to believe at `url` instead of the system's. Read again when it changes.
+    pub ca: Option<String>,
+    /// A header that the collector wants to see, such as `Authorization`. None by default.
+    pub header: Option<RawHeaderCredential>,
+    /// For one request, connecting included. Ten seconds, as OpenTelemetry has it.
+    pub timeout: Time,
+    /// Most lines that wait while the collector is away; later ones stand in the file alone, and are counted. Some ten minutes of
+    /// a busy gateway, at most some 32 MiB.
+    pub queue: u32,
+}
+
+impl Default for RawAuditCollector {
+    fn default() -> Self {
+        Self {
+            url: None,
+            ca: None,
+            header: None,
+            timeout: Time::seconds(10),
+            queue: 16_384,
+        }
+    }
 }
 
 impl Default for RawAudit {
@@ -54,6 +87,7 @@ impl Default for RawAudit {
             events: List::default(),
             queue: 8192,
             sync_interval: Time::seconds(1),
+            otlp: None,
         }
     }
 }

@@ -94,7 +94,7 @@ pub struct RawScheme {
     #[schemars(extend("default" = "sub"))]
     pub principal_claim: Option<String>,
     /// `mutualTLS`: which verified client certificates are admitted; `*` stands for any run of characters. Forms:
-    /// `spiffe://…` or another URI, `dns:…`, `email:…`, `subject:…`.
+    /// `spiffe://…` or another URI, `dns:…`, `email:…`, `subject:…`; or `fingerprint:…`, the SHA-256 of the whole certificate.
     pub allow: Option<List<String>>,
     /// What the principal is made of, where that is not what the credential says by itself.
     pub principal: Option<RawMapping>,

@@ -87,6 +87,13 @@ fn audit(audit: &Audit) -> Value {
         "events": audit.events.iter().map(|event| event.as_str()).collect::<Vec<_>>(),
         "queue": audit.queue,
         "sync_interval": time(audit.sync_interval),
+        "otlp": audit.otlp.as_ref().map(|collector| json!({
+            "url": collector.url,
+            "ca": collector.ca.as_deref().map(path),
+            "header": collector.header.as_ref().map(|(name, _)| json!({ "name": name.as_str(), "value": BLANK })),
+            "timeout": time(collector.timeout),
+            "queue": collector.queue,
+        })),
     })
 }
 

@@ -83,6 +83,7 @@ fn rule(rule: &CertificateRule) -> String {
         CertificateRule::Dns(pattern) => format!("dns:{pattern}"),
         CertificateRule::Email(pattern) => format!("email:{pattern}"),
         CertificateRule::Subject(pattern) => format!("subject:{pattern}"),
+        CertificateRule::Fingerprint(digits) => format!("fingerprint:{digits}"),
     }
 }
 

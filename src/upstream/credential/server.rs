@@ -8,9 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,6 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{ClientAuthentication, Problem, Secret, TokenServer, UpstreamTls};
 use crate::http::fetch::{self, Fetcher};
+use crate::http::form::{self, Form};
 use crate::tls;
 
 /// Of an answer: a token with everything that is told of it has a few KiB.
@@ -30,7 +28,6 @@ pub const MAX_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Before a token ends, another one is there, if its life is long enough for that.
 const MARGIN: Duration = Duration::from_secs(10);
 
-const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
@@ -155,16 +152,16 @@ impl Server {
             ..
         } = &self.config;
         let secret = self.secret.load_full();
-        let mut form = Form::default();
+        let mut asked = Form::default();
         for (name, value) in grant {
-            form.add(name, value);
+            asked.add(name, value);
         }
         if !scopes.is_empty() {
-            form.add("scope", &scopes.join(" "));
+            asked.add("scope", &scopes.join(" "));
         }
         for (name, value) in [("audience", audience), ("resource", resource)] {
             if let Some(value) = value {
-                form.add(name, value);
+                asked.add(name, value);
             }
         }
         let mut options = fetch::Options {
@@ -175,20 +172,19 @@ impl Server {
         };
         match authentication {
             ClientAuthentication::Basic => {
-                let value = basic(client_id, secret.expose());
-                let mut value = value.map_err(|_| Error::Answer("the client's id or secret fits in no header"))?;
-                value.set_sensitive(true);
+                let value = form::basic(client_id, secret.expose());
+                let value = value.map_err(|_| Error::Answer("the client's id or secret fits in no header"))?;
                 options.headers.insert(header::AUTHORIZATION, value);
             }
             ClientAuthentication::Post => {
-                form.add("client_id", client_id);
-                form.add("client_secret", secret.expose());
+                asked.add("client_id", client_id);
+                asked.add("client_secret", secret.expose());
             }
         }
-        options.headers.insert(header::CONTENT_TYPE, FORM);
+        options.headers.insert(header::CONTENT_TYPE, form::MEDIA_TYPE);
         options.headers.insert(header::ACCEPT, JSON);
         let fetcher = self.trust.load().fetcher.clone();
-        let answer = fetcher.submit(url, Bytes::from(form.0), &options).await?;
+        let answer = fetcher.submit(url, asked.to_bytes(), &options).await?;
         match answer.status {
             StatusCode::OK => read(&answer.body, *default_lifetime),
             status if status.is_client_error() => Err(match refusal(&answer.body) {
@@ -216,41 +212,6 @@ fn trust(config: &TokenServer, key: &str) -> Result<Trust, Vec<Problem>> {
         fetcher: Fetcher::new(config),
         digest,
     })
-}
-
-/// Both are form-urlencoded first (RFC 6749 §2.3.1), so that a colon in the id ends nothing.
-pub(super) fn basic(client_id: &str, secret: &str) -> Result<HeaderValue, http::header::InvalidHeaderValue> {
-    let mut both = Zeroizing::new(String::new());
-    encode(&mut both, client_id);
-    both.push(':');
-    encode(&mut both, secret);
-    HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(both.as_bytes())))
-}
-
-/// `application/x-www-form-urlencoded` (RFC 6749 §B).
-#[derive(Default)]
-struct Form(String);
-
-impl Form {
-    fn add(&mut self, name: &str, value: &str) {
-        if !self.0.is_empty() {
-            self.0.push('&');
-        }
-        encode(&mut self.0, name);
-        self.0.push('=');
-        encode(&mut self.0, value);
-    }
-}
-
-fn encode(out: &mut String, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            b' ' => out.push('+'),
-            b'*' | b'-' | b'.' | b'_' => out.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
 }
 
 /// RFC 6749 §5.1, RFC 8693 §2.2.1.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::server::{basic, is_asked_for, read, refresh_after, refusal};
+use super::server::{is_asked_for, read, refresh_after, refusal};
 use super::*;
 use crate::config::Secret;
 use crate::http::grpc;
@@ -134,20 +134,6 @@ fn of_what_a_server_refuses_with_only_known_codes_are_told() {
     check(r#"{"error":"hunter2"}"#, Some("an error of its own"));
     check(r#"{"error":{"code":"invalid_grant"}}"#, None);
     check("<html>", None);
-}
-
-#[test]
-fn id_and_secret_are_form_urlencoded_before_they_are_a_header() {
-    // RFC 6749 §2.3.1 and §B.
-    let check = |id: &str, secret: &str, expected: &str| {
-        let value = basic(id, secret).unwrap();
-        let coded = value.to_str().unwrap().strip_prefix("Basic ").unwrap().to_owned();
-        let decoded = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, coded).unwrap();
-        assert_eq!(String::from_utf8(decoded).unwrap(), expected);
-    };
-    check("gateway", "s3cret", "gateway:s3cret");
-    check("a:b", "c d", "a%3Ab:c+d");
-    check("-._*~", "ä&=%+", "-._*%7E:%C3%A4%26%3D%25%2B");
 }
 
 #[test]

@@ -73,9 +73,14 @@ impl Authority {
     }
 
     fn issue_numbered(&self, name: &str, serial: u64) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.serial_number = Some(SerialNumber::from(serial));
+        self.sign(&params)
+    }
+
+    /// A certificate that says this, and its key.
+    pub fn sign(&self, params: &CertificateParams) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 

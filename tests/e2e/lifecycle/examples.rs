@@ -51,6 +51,7 @@ fn on_loopback(text: &str) -> String {
             .replace(":6379", ":1")
             .replace("http://agent:", "http://127.0.0.1:")
             .replace("jwks_url: https://login.example.com/", "jwks_url: https://127.0.0.1:1/")
+            .replace("https://collector.internal:4318/", "https://127.0.0.1:1/")
             .replace("https://login.example.com/token", "https://127.0.0.1:1/token")
             .replace(
                 "openIdConnectUrl: https://login.example.com/",
@@ -146,6 +147,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
         "PAGE_TOKEN_KEY",
         "PUSH_KEY",
         "AUDIT_KEY",
+        "COLLECTOR_TOKEN",
         "REDIS_PASSWORD",
         "LEDGER_SECRET",
         "INTROSPECTION_SECRET",

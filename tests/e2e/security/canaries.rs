@@ -20,6 +20,7 @@ use crate::lifecycle::program::Program;
 
 /// Every secret has it in it, in the clear or, in what Basic makes of it, encoded.
 const CANARY: &str = "canary";
+const COLLECTOR: &str = "/logs?key=canary-collector";
 
 fn sha256(secret: &str) -> String {
     let digest = digest(&SHA256, secret.as_bytes());
@@ -76,7 +77,7 @@ listeners: [ {{ name: public, address: "127.0.0.1:0" }} ]
 admin: {{ address: "127.0.0.1:0" }}
 state: {{ store: memory }}
 log: {{ format: json, level: trace }}
-audit: {{ file: audit.log, key: canary-audit-key-0123456789abcdef }}
+audit: {{ file: audit.log, key: canary-audit-key-0123456789abcdef, otlp: {{ url: "{}", header: {{ name: X-Collector, value: canary-collector-header }} }} }}
 page_tokens: {{ keys: [ {{ value: canary-page-key-0123456789abcdef }} ] }}
 push: {{ keys: [ {{ value: canary-push-key-0123456789abcdef }} ], http: true, networks: [ 127.0.0.0/8 ] }}
 assertions: {{ keys: [ {{ private_key: signing.pem }} ] }}
@@ -99,6 +100,7 @@ agents:
       assertion: {{}}
     policy: {{ task_owner: none, allow: [ {{ name: any, when: "principal.name != 'canary-nobody'" }}, {{ when: "message.metadata.pin == 'x'" }} ] }}
 "#,
+        server.url(COLLECTOR),
         sha256("canary-header"),
         sha256("canary-query"),
         sha256("canary-cookie"),
@@ -123,6 +125,7 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
         Reply::Json(json!({ "active": known, "sub": "ann" }).to_string())
     });
     server.says("/check?key=canary-check", 200, json!({ "sub": "ann" }));
+    server.says(COLLECTOR, 200, json!({}));
     let Ground {
         folder,
         agent,
@@ -202,6 +205,11 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
     let audit = std::fs::read_to_string(folder.path().join("audit.log")).unwrap();
     assert!(audit.contains("authentication_failed") && ended.stdout.contains("\"access\""));
     writeln!(seen, "{audit}\n{}\n{}", ended.stdout, ended.stderr).unwrap();
+    let exported = server.questions(COLLECTOR);
+    assert!(!exported.is_empty());
+    for request in exported {
+        writeln!(seen, "{}", String::from_utf8_lossy(&request.body)).unwrap();
+    }
     let config = a2a_gateway::config::parse(&yaml, folder.path(), &a2a_gateway::config::Environment::default());
     let config = config.expect("good");
     writeln!(seen, "{config:?}\n{}", a2a_gateway::config::redacted(&config)).unwrap();

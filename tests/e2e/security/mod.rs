@@ -1,10 +1,15 @@
 //! Who may do what: one file for each scheme, grant and policy, with the section of its standard; and that what they did is on record.
 
+mod api_key;
 mod audit;
+mod audit_export;
 mod audit_full;
 mod canaries;
 mod explain;
+mod http_basic;
+mod http_bearer_jwt;
 mod http_external_check;
+mod mutual_tls;
 mod oauth2_dpop;
 mod oauth2_introspection;
 mod oauth2_jwt_profile;
