@@ -3,6 +3,9 @@
 mod audit;
 mod audit_full;
 mod canaries;
+mod decision_ext_authz;
+mod decision_opa;
+mod decisions;
 mod explain;
 mod http_external_check;
 mod oauth2_dpop;
