@@ -13,6 +13,8 @@ mod examples;
 mod invalid;
 #[path = "config/invalid_credentials.rs"]
 mod invalid_credentials;
+#[path = "config/invalid_decisions.rs"]
+mod invalid_decisions;
 #[path = "config/invalid_sections.rs"]
 mod invalid_sections;
 #[path = "config/reference.rs"]

@@ -17,7 +17,7 @@ use crate::a2a::card::{OriginCard, Publication};
 use crate::assertion::Signer;
 use crate::audit::Trail;
 use crate::authenticate::Verifiers;
-use crate::authorize::{self, Ownership};
+use crate::authorize::{Ownership, Points, Rules as CallRules};
 use crate::balance::{Endpoint, Endpoints};
 use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Published};
 use crate::config::{self, Config, Problem};
@@ -41,6 +41,8 @@ pub struct Parts<'a> {
     pub audit: &'a Trail,
     /// Absent when they could not be built; then only problems are looked for.
     pub verifiers: Option<&'a Verifiers>,
+    /// Absent for the same reason.
+    pub points: Option<&'a Points>,
     /// What gateways share.
     pub ledger: Option<&'a Arc<Ledger>>,
     /// Absent where webhooks are not relayed.
@@ -185,7 +187,12 @@ pub fn build(
         },
         _ => None,
     };
-    let (Some(upstream), []) = (upstream, problems.as_slice()) else {
+    let calls = match parts.points {
+        Some(points) => call_rules(&config.policy, key, points),
+        None => Ok(CallRules::default()),
+    };
+    let calls = calls.map_err(|problem| problems.push(problem)).ok();
+    let (Some(upstream), Some(calls), []) = (upstream, calls, problems.as_slice()) else {
         return Err(problems);
     };
     let rules = Arc::new(Rules::of(config, parts.config));
@@ -206,8 +213,13 @@ pub fn build(
         };
         let enforced = before.agent.enforced.load();
         let requirement = enforced.as_ref().map(|enforced| &enforced.requirement);
+        let asks_the_same = match (before.agent.policy.rules.point(), calls.point()) {
+            (Some(known), Some(point)) => Arc::ptr_eq(known, point),
+            (known, point) => known.is_none() && point.is_none(),
+        };
         reached.is_some()
             && limited.is_some()
+            && asks_the_same
             && relayed.is_some()
             && section == before.section
             && *before.course.target.load().rules == *rules
@@ -242,7 +254,7 @@ pub fn build(
             },
             enforced: ArcSwapOption::new(enforced),
             policy: CallPolicy {
-                rules: authorize::Rules::new(&config.policy.allow),
+                rules: calls,
                 skill: config.policy.skill.clone(),
             },
             probes: match reached {
@@ -274,6 +286,15 @@ pub fn build(
         card: card_job(config, &agent, before, reached.is_some()),
         agent,
     })
+}
+
+/// What its policy says of calls, and whom it asks about them.
+fn call_rules(policy: &config::Policy, key: &str, points: &Points) -> Result<CallRules, Problem> {
+    let point = points.named(
+        &format!("{key}.policy.decision_point"),
+        policy.decision_point.as_deref(),
+    )?;
+    Ok(CallRules::new(&policy.allow).asking(point))
 }
 
 /// Where the agent reaches the gateway, and what comes there is relayed.

@@ -10,12 +10,14 @@ use super::site::Site;
 use crate::assertion::Signer;
 use crate::audit::Trail;
 use crate::authenticate::{Renewed, Requirement, Resource, Revoked, Verifiers};
+use crate::authorize::{NextPoints, Points, Rules};
 use crate::clock::Clock;
 use crate::config::{Config, Problem, Store};
 use crate::drain::Drain;
 use crate::export::{Collector, Exporter};
 use crate::gather::token::Tokens;
 use crate::observe::Metrics;
+use crate::pipeline::ListenerRules;
 use crate::push;
 use crate::ratelimit::Ledger;
 use crate::shared;
@@ -40,6 +42,9 @@ pub struct Next {
     /// In the order of the listeners.
     pub acceptors: Vec<Option<Arc<Acceptor>>>,
     pub verifiers: Renewed,
+    pub points: NextPoints,
+    /// Of the listeners that say something of calls.
+    pub rules: ListenerRules,
     pub agents: Vec<agents::Built>,
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
@@ -101,6 +106,23 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             None
         }
     };
+    let known = before.map_or_else(Points::default, |before| before.points.clone());
+    let points = match known.renewed(&config.decision_points) {
+        Ok(points) => {
+            same &= points.trusts_the_same();
+            Some(points)
+        }
+        Err(found) => {
+            problems.extend(found);
+            None
+        }
+    };
+    let rules = points.as_ref().map(|points| listener_rules(config, points.points()));
+    let rules = rules.unwrap_or_else(|| Ok(ListenerRules::default()));
+    let rules = rules.unwrap_or_else(|found| {
+        problems.extend(found);
+        ListenerRules::default()
+    });
     if let Store::Redis(redis) = &config.state.store
         && redis.secure
     {
@@ -169,6 +191,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             ledger: ground.ledger.as_ref(),
             push: push.as_ref(),
             verifiers: verifiers.as_ref().map(Renewed::verifiers),
+            points: points.as_ref().map(NextPoints::points),
         };
         let known = before.and_then(|before| before.agent(&agent.name));
         match agents::build(agent, &format!("agents[{index}]"), &parts, known) {
@@ -186,10 +209,12 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         None => Tokens::build(&config.page_tokens).map(Arc::new),
     };
     let tokens = tokens.map_err(|error| problems.push(Problem::new("page_tokens", error.to_string())));
-    match (verifiers, tokens) {
-        (Some(verifiers), Ok(tokens)) if problems.is_empty() => Ok(Next {
+    match (verifiers, points, tokens) {
+        (Some(verifiers), Some(points), Ok(tokens)) if problems.is_empty() => Ok(Next {
             acceptors,
             verifiers,
+            points,
+            rules,
             agents: built,
             tokens,
             push,
@@ -198,6 +223,25 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             envelope,
             same,
         }),
-        (Some(_) | None, _) => Err(problems),
+        (Some(_) | None, _, _) => Err(problems),
     }
+}
+
+fn listener_rules(config: &Config, points: &Points) -> Result<ListenerRules, Vec<Problem>> {
+    let (mut named, mut problems) = (Vec::new(), Vec::new());
+    for (index, listener) in config.listeners.iter().enumerate() {
+        let key = format!("listeners[{index}].policy.decision_point");
+        match points.named(&key, listener.decision_point.as_deref()) {
+            Ok(point) => {
+                let rules = Rules::new(&listener.allow).asking(point);
+                named.push((listener.name.clone(), rules));
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    named.retain(|(_, rules)| !rules.is_open());
+    Ok(ListenerRules(named.into()))
 }

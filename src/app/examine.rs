@@ -7,6 +7,7 @@ use super::{Error, prepare};
 use crate::assertion::Signer;
 use crate::audit;
 use crate::authenticate::Verifiers;
+use crate::authorize::Points;
 use crate::clock::Clock;
 use crate::config::{self, Config, Environment, Problem, Sound, Store, files};
 use crate::tls;
@@ -55,6 +56,7 @@ fn in_files(sound: &Sound) -> Vec<Problem> {
     problems.extend(signer.and_then(Result::err).into_iter().flatten());
     let verifiers = Verifiers::build(&sound.schemes, &Clock::system());
     problems.extend(verifiers.err().into_iter().flatten());
+    problems.extend(Points::default().renewed(&sound.points).err().into_iter().flatten());
     for (key, tls) in &sound.upstreams {
         let client = tls::client::client_config(tls, &["http/1.1"], key);
         problems.extend(client.err().into_iter().flatten());

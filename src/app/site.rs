@@ -18,7 +18,7 @@ use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::assertion::Signer;
 use crate::authenticate::Verifiers;
-use crate::authorize::Rules;
+use crate::authorize::{Points, Rules};
 use crate::card::Published;
 use crate::config::{self, Config, Problem};
 use crate::envelope::{Desk, Limiters, Memory};
@@ -55,6 +55,7 @@ pub struct Common {
 pub struct Site {
     pub config: Arc<Config>,
     pub verifiers: Arc<Verifiers>,
+    pub points: Points,
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
     pub signer: Option<Arc<Signer>>,
@@ -131,7 +132,8 @@ impl Common {
         {
             access.start(drain);
         }
-        let (tokens, push, signer, collector) = (next.tokens, next.push, next.signer, next.collector);
+        let (tokens, push, signer) = (next.tokens, next.push, next.signer);
+        let (collector, rules) = (next.collector, next.rules);
         let envelope = next.envelope.zip(config.envelope.as_ref());
         let envelope = envelope.map(|(requirement, section)| {
             let limiters = self.limiters(&config, section, before);
@@ -141,6 +143,8 @@ impl Common {
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.count(metrics);
         verifiers.start(drain);
+        let points = next.points.take();
+        points.count(metrics);
         let agents = next
             .agents
             .into_iter()
@@ -182,6 +186,7 @@ impl Common {
         );
         let keys = signer.as_ref();
         self.current.replace(Pipeline {
+            listeners: rules,
             envelope: envelope.clone(),
             keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
             ..next
@@ -197,6 +202,7 @@ impl Common {
         let site = Site {
             config,
             verifiers,
+            points,
             tokens,
             push,
             signer,
@@ -312,7 +318,7 @@ fn pipeline(
         until: ground.drain.until_deadline(),
         routes: Routes::build(&config.agents, &config.public_url),
         agents,
-        listeners: listener_rules(config),
+        listeners: ListenerRules::default(),
         open: Rules::default(),
         verifiers,
         affinity: affinity.clone(),
@@ -338,12 +344,6 @@ fn pipeline(
         body_idle: config.limits.request_body_idle,
         body_whole: config.limits.request_body,
     }
-}
-
-fn listener_rules(config: &Config) -> ListenerRules {
-    let with_rules = config.listeners.iter().filter(|listener| !listener.allow.is_empty());
-    let named = with_rules.map(|listener| (listener.name.clone(), Rules::new(&listener.allow)));
-    ListenerRules(named.collect())
 }
 
 /// Also where it is another agent that is told so: what one gateway writes must not come from a caller anywhere.

@@ -21,11 +21,11 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use super::facts::{Facts, Given};
-use super::queue::Queue;
 use super::verifiers::read_yaml;
 use super::{Authorization, Credential, Invalid, Proof, Shown, authorization, sha256};
 use crate::clock::Clock;
 use crate::config::{Mapping, Problem, files};
+use crate::http::asking::Queue;
 
 /// How long a password that was right is remembered: a stolen cache entry is a salted hash in memory only.
 pub(super) const REMEMBERED_SECONDS: u64 = 60;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json, json};
 
 use super::Invalid;
 use crate::config::{Attribute, Mapping};
@@ -171,6 +171,23 @@ impl Facts {
             Value::map(members.map(|(name, value)| (name.to_owned(), value)))
         };
         self.value.0.get_or_init(make).clone()
+    }
+
+    /// The same for others than rules, of the claims only these.
+    pub(super) fn told(&self, id: &str, schemes: &[Arc<str>], claims: &[String]) -> Json {
+        let told = claims
+            .iter()
+            .filter_map(|name| Some((name.clone(), found(&self.claims, name)?.clone())));
+        json!({
+            "id": id,
+            "name": self.name,
+            "issuer": self.issuer.as_deref().unwrap_or_default(),
+            "anonymous": schemes.is_empty(),
+            "schemes": schemes.iter().map(|scheme| &**scheme).collect::<Vec<_>>(),
+            "scopes": self.scopes,
+            GROUPS: self.groups,
+            "claims": told.collect::<Map<_, _>>(),
+        })
     }
 }
 

@@ -20,14 +20,12 @@ mod jwks;
 pub mod keys;
 pub mod pattern;
 mod places;
-mod queue;
 mod remote;
 mod replays;
 mod requirement;
 mod resource;
 mod revoked;
 mod token;
-mod trust;
 mod verifiers;
 
 #[cfg(test)]
@@ -37,7 +35,6 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use aws_lc_rs::digest;
 use http::{HeaderMap, HeaderValue, header};
 
 use self::facts::Facts;
@@ -52,6 +49,7 @@ pub use resource::Resource;
 pub use revoked::Revoked;
 pub use verifiers::{Renewed, UnknownScheme, Verifiers};
 
+use crate::http::asking::sha256;
 use crate::tls::{Peer, PeerCertificate};
 
 /// The id of a caller that showed nothing where nothing is required.
@@ -229,6 +227,11 @@ impl Principal {
         self.facts.value(&self.id, &self.schemes)
     }
 
+    /// The same as JSON, for decision points: of the claims only these.
+    pub fn told(&self, claims: &[String]) -> serde_json::Value {
+        self.facts.told(&self.id, &self.schemes, claims)
+    }
+
     /// The attribute of this name, as `name=value`; `None` also where it has several values.
     pub fn attribute(&self, name: &str) -> Option<&Arc<str>> {
         let name = encode(name);
@@ -343,16 +346,6 @@ pub fn bearer<'h>(principal: &Principal, headers: &'h HeaderMap) -> Option<(&'h 
         }
         Authorization::One { .. } | Authorization::Absent | Authorization::Repeated => None,
     }
-}
-
-fn sha256(parts: &[&[u8]]) -> [u8; 32] {
-    let mut context = digest::Context::new(&digest::SHA256);
-    for part in parts {
-        context.update(part);
-    }
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(context.finish().as_ref());
-    bytes
 }
 
 /// The `Authorization` field, of which RFC 9110 §11.6.2 allows one.

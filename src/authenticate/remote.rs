@@ -21,8 +21,8 @@ use tokio::time::Instant;
 
 use super::discovery;
 use super::jwks::{self, KeySet};
-use super::trust::{System, Trust};
 use crate::config::{FetchedKeys, KeysPlace};
+use crate::http::asking::{System, Trust};
 use crate::http::fetch;
 
 /// Sets and documents of large issuers have about 10 KiB.

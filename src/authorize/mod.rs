@@ -2,9 +2,11 @@
 //! their owners are.
 //!
 //! `Admitted` and `Checked` have one maker each, so a body cannot be read, nor a task be looked for, without the check. A
-//! `Permit` to call an agent is made for a caller, or, to get one task, for an agent that told of it (`Notified`). Somebody else's task is answered exactly like one that does not exist.
+//! `Permit` to call an agent is made for a caller, at last of a `Pending` where decision points are to be asked (`point`), or, to get one task, for an agent that told of it (`Notified`). Somebody else's task is answered exactly like one that does not exist.
 
+mod judgement;
 mod ownership;
+mod point;
 mod policy;
 
 #[cfg(test)]
@@ -15,8 +17,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderValue;
 
+pub use self::judgement::{Again, Asks, Judgement};
 pub use self::ownership::Ownership;
-pub use self::policy::{Asked, Asking, Decision, Judged, Judgement, Policies, Rules};
+pub use self::point::{NextPoints, Point, Points, Refused, Why};
+pub use self::policy::{Asked, Asking, Came, Decision, Judged, Policies, Rules};
 use crate::a2a::{Binding, Call, Generation, Operation, RpcId, TaskId};
 use crate::authenticate::Principal;
 use crate::route::RouteMatch;
@@ -75,7 +79,7 @@ impl Owned {
 pub struct Permit {
     admitted: Admitted,
     call: Arc<Call>,
-    /// `None`: there are no rules, and it is no stream.
+    /// `None`: there are no rules and no decision points, and it is no stream.
     judgement: Option<Arc<Judgement>>,
 }
 
@@ -84,7 +88,7 @@ impl Permit {
         self.admitted.principal()
     }
 
-    /// By which rules it was made, where there are any.
+    /// By which rules and decision points it was made, where there are any.
     pub fn judgement(&self) -> Option<&Arc<Judgement>> {
         self.judgement.as_ref()
     }
@@ -282,26 +286,69 @@ pub fn tasks(checked: Checked, ownership: &Ownership, owners: &impl Owners) -> R
     Ok(Owned { admitted, call })
 }
 
-/// Where there are rules, one of the listener's and one of the agent's must allow the call. `asking` is made then, and for streams,
-/// because another configuration may have rules for them.
+/// What the rules say of a call that they do not refuse.
+#[derive(Debug)]
+pub enum Ruled {
+    Allowed(Permit),
+    Asks(Box<Pending>),
+}
+
+/// The rules allow the call; decision points have to, too.
+#[derive(Debug)]
+pub struct Pending {
+    admitted: Admitted,
+    call: Arc<Call>,
+    judgement: Judgement,
+}
+
+impl Pending {
+    /// Asks them.
+    pub async fn answered(self) -> Result<Permit, Refused> {
+        let Self {
+            admitted,
+            call,
+            judgement,
+        } = self;
+        judgement.ask_points().await?;
+        Ok(Permit {
+            admitted,
+            call,
+            judgement: Some(Arc::new(judgement)),
+        })
+    }
+}
+
+/// Where there are rules, one of the listener's and one of the agent's must allow the call; where there are decision points,
+/// they are asked then. `asking` is made where there are any, and for streams, because another configuration may have some for them.
 pub fn allowed(
     owned: Owned,
     policies: Policies<'_>,
     asking: impl FnOnce(Arc<Call>) -> Asking,
-) -> Result<Permit, Decision> {
+) -> Result<Ruled, Decision> {
     let Owned { admitted, call } = owned;
-    let mut judgement = None;
-    if !policies.is_open() || call.operation.streams() {
-        let asking = asking(call.clone());
-        let decision = policies.decide(&admitted.principal, &asking);
-        if !decision.allows() {
-            return Err(decision);
-        }
-        judgement = Some(Arc::new(Judgement::new(policies, asking, decision)));
+    if policies.is_open() && !call.operation.streams() {
+        return Ok(Ruled::Allowed(Permit {
+            admitted,
+            call,
+            judgement: None,
+        }));
     }
-    Ok(Permit {
-        admitted,
-        call,
-        judgement,
+    let asking = asking(call.clone());
+    let decision = policies.decide(&admitted.principal, &asking);
+    if !decision.allows() {
+        return Err(decision);
+    }
+    let judgement = Judgement::new(policies, &admitted.principal, asking, decision);
+    Ok(match policies.asks() {
+        true => Ruled::Asks(Box::new(Pending {
+            admitted,
+            call,
+            judgement,
+        })),
+        false => Ruled::Allowed(Permit {
+            admitted,
+            call,
+            judgement: Some(Arc::new(judgement)),
+        }),
     })
 }

@@ -6,33 +6,59 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::Method;
+
 use super::Error;
+use super::point::Point;
 use crate::a2a::metadata::Metadata;
 use crate::a2a::{Call, TaskId};
 use crate::authenticate::Principal;
 use crate::config::Allow;
 use crate::expression::{Failure, Value};
+use crate::observe::record::RequestId;
 
 /// The variables that are known before the body is.
 const HEAD: [&str; 4] = ["principal", "agent", "source", "time"];
 
-/// The rules of a listener or of an agent. Cheap to clone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules(Arc<[Allow]>);
+/// The rules of a listener or of an agent, and who is asked beside them. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    allow: Arc<[Allow]>,
+    point: Option<Arc<Point>>,
+}
 
 impl Rules {
     pub fn new(allow: &[Allow]) -> Self {
-        Self(Arc::from(allow))
+        Self {
+            allow: Arc::from(allow),
+            point: None,
+        }
     }
 
-    /// Every call is allowed.
+    /// With a decision point that must allow calls, too.
+    #[must_use]
+    pub fn asking(mut self, point: Option<Arc<Point>>) -> Self {
+        self.point = point;
+        self
+    }
+
+    /// Every call is allowed, and nobody is asked.
     pub fn is_open(&self) -> bool {
-        self.0.is_empty()
+        self.allow.is_empty() && self.point.is_none()
+    }
+
+    pub fn point(&self) -> Option<&Arc<Point>> {
+        self.point.as_ref()
+    }
+
+    /// The rules say the same, whoever is asked beside them.
+    pub(super) fn are_like(&self, other: &Self) -> bool {
+        self.allow == other.allow
     }
 
     /// Whether some rule reads this variable.
     pub fn reads(&self, variable: &str) -> bool {
-        let expressions = self.0.iter().filter_map(|rule| rule.when.as_ref());
+        let expressions = self.allow.iter().filter_map(|rule| rule.when.as_ref());
         expressions.into_iter().any(|expression| expression.reads(variable))
     }
 
@@ -44,15 +70,19 @@ impl Rules {
             }
             Some(_) | None => true,
         };
-        !self.is_open() && !self.0.iter().any(may_allow)
+        !self.allow.is_empty() && !self.allow.iter().any(may_allow)
     }
 
     /// The first rule that allows the call; every call is where there is none.
     fn judge(&self, principal: &Principal, asking: &Asking) -> Judged {
-        if self.is_open() {
+        if self.allow.is_empty() {
             return Judged::Open;
         }
-        let is_named = |skill: &str| self.0.iter().any(|rule| rule.skills.iter().any(|named| named == skill));
+        let is_named = |skill: &str| {
+            self.allow
+                .iter()
+                .any(|rule| rule.skills.iter().any(|named| named == skill))
+        };
         // Rules for no skill stand for a skill without rules.
         let skill = asking.skill.as_deref().filter(|skill| is_named(skill));
         let stands = |rule: &&Allow| {
@@ -64,7 +94,7 @@ impl Rules {
                 }
         };
         let mut failed = None;
-        for rule in self.0.iter().filter(stands) {
+        for rule in self.allow.iter().filter(stands) {
             let Some(when) = &rule.when else {
                 return Judged::Allowed(rule.name.clone());
             };
@@ -167,6 +197,17 @@ pub struct Asking {
     /// Whose the task is that the call names, and its last known state.
     pub owner: Option<Arc<str>>,
     pub state: Option<&'static str>,
+    /// `None`: it is of no use, because no decision point will be told.
+    pub came: Option<Came>,
+}
+
+/// The request that a call came in.
+#[derive(Clone, Debug)]
+pub struct Came {
+    pub method: Method,
+    /// Without the query, where credentials may stand.
+    pub path: Box<str>,
+    pub request: RequestId,
 }
 
 impl Asking {
@@ -203,7 +244,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
 }
 
 /// The rules of both places.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Policies<'a> {
     pub listener: &'a Rules,
     pub agent: &'a Rules,
@@ -217,6 +258,21 @@ impl Policies<'_> {
     /// Whether some rule reads this variable.
     pub fn reads(&self, variable: &str) -> bool {
         self.listener.reads(variable) || self.agent.reads(variable)
+    }
+
+    /// The decision points to be asked, the listener's first; one that is both's once.
+    pub fn points(&self) -> impl Iterator<Item = &Arc<Point>> {
+        points(self.listener, self.agent)
+    }
+
+    /// Whether there are decision points to be asked.
+    pub fn asks(&self) -> bool {
+        self.points().next().is_some()
+    }
+
+    /// Whether one of them is told of a message's metadata.
+    pub fn tells_metadata(&self) -> bool {
+        self.points().any(|point| point.reads_metadata())
     }
 
     /// Before the body is read.
@@ -235,32 +291,10 @@ impl Policies<'_> {
     }
 }
 
-/// A decision and what it was made from, so that it can be made again for an open stream.
-#[derive(Debug)]
-pub struct Judgement {
-    listener: Rules,
-    agent: Rules,
-    asking: Asking,
-    decision: Decision,
-}
-
-impl Judgement {
-    pub(super) fn new(policies: Policies<'_>, asking: Asking, decision: Decision) -> Self {
-        Self {
-            listener: policies.listener.clone(),
-            agent: policies.agent.clone(),
-            asking,
-            decision,
-        }
-    }
-
-    pub fn decision(&self) -> &Decision {
-        &self.decision
-    }
-
-    /// Whether other rules allow the call, too, to somebody who may be another by now. Its time and its task are as they were.
-    pub fn stands(&self, policies: Policies<'_>, before: &Principal, principal: &Principal) -> bool {
-        let same = *policies.listener == self.listener && *policies.agent == self.agent && before == principal;
-        same || policies.decide(principal, &self.asking).allows()
-    }
+/// The decision points of both places.
+pub(super) fn points<'a>(listener: &'a Rules, agent: &'a Rules) -> impl Iterator<Item = &'a Arc<Point>> {
+    let first = listener.point.as_ref();
+    let same = |point: &&Arc<Point>| first.is_some_and(|first| Arc::ptr_eq(first, point));
+    let second = agent.point.as_ref().filter(|point| !same(point));
+    first.into_iter().chain(second)
 }

@@ -77,7 +77,7 @@ pub fn render(problems: &[Problem]) -> String {
 }
 
 /// An error and its causes in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

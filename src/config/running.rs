@@ -28,6 +28,7 @@ impl Config {
             revocations,
             limits,
             security_schemes,
+            decision_points,
             agents,
             log,
             audit,
@@ -46,6 +47,7 @@ impl Config {
             && *revocations == other.revocations
             && *limits == other.limits
             && *security_schemes == other.security_schemes
+            && *decision_points == other.decision_points
             && *agents == other.agents
             && *log == other.log
             && *audit == other.audit
@@ -116,6 +118,15 @@ impl Config {
                 }
             }
         }
+        for (name, point) in &mut next.decision_points {
+            let Some(token) = &mut point.token else {
+                continue;
+            };
+            match token.read_again() {
+                Ok(read) => *token = read,
+                Err(cause) => problems.push(Problem::new(format!("decision_points.{name}.token_file"), cause)),
+            }
+        }
         for (index, agent) in next.agents.iter_mut().enumerate() {
             let Some(credential) = &mut agent.upstream.credential else {
                 continue;
@@ -168,6 +179,11 @@ impl Config {
         files.extend(self.push.tls.ca.clone());
         for scheme in self.security_schemes.values() {
             files.extend(scheme.kind.files());
+        }
+        for point in self.decision_points.values() {
+            let token = point.token.as_ref().and_then(Secret::file);
+            files.extend(point.ca.clone());
+            files.extend(token.map(Path::to_owned));
         }
         for upstream in self.agents.iter().map(|agent| &agent.upstream) {
             let pair = upstream.tls.client.iter();

@@ -2,10 +2,11 @@
 //!
 //! `framing` guards the bytes of HTTP/1.1 connections, `hygiene` the parsed head and what is forwarded of it, `body` is the
 //! only reader of whole bodies, `serve` runs one downstream connection, `activity` knows what it is busy with, `streams`
-//! runs those of HTTP/2, `fetch` is the small client for cards and keys, `form` writes what token servers read, `query` reads the query of a target, `grpc` what gRPC
-//! says beside its messages.
+//! runs those of HTTP/2, `fetch` is the small client for cards and keys, `asking` asks services with it, `form` writes what token
+//! servers read, `query` reads the query of a target, `grpc` what gRPC says beside its messages.
 
 mod activity;
+pub mod asking;
 pub mod body;
 pub mod fetch;
 pub mod form;

@@ -148,6 +148,7 @@ fn refusal(reason: Reason, detail: Option<&str>) -> Option<AuditEvent> {
         }
         Reason::Forbidden
         | Reason::NotAllowed
+        | Reason::DecisionUnavailable
         | Reason::CallerTokenMissing
         | Reason::CallerTokenRefused
         | Reason::SenderForeign

@@ -18,6 +18,7 @@ pub const OPEN_STREAMS: &str = "a2a_gateway_open_streams";
 pub const STREAM_EVENTS: &str = "a2a_gateway_stream_events_total";
 pub const REJECTS: &str = "a2a_gateway_rejects_total";
 pub const CREDENTIAL_QUESTIONS: &str = "a2a_gateway_credential_questions_total";
+pub const DECISIONS: &str = "a2a_gateway_decisions_total";
 pub const CONNECTIONS_OPEN: &str = "a2a_gateway_connections_open";
 pub const CONNECTIONS: &str = "a2a_gateway_connections_total";
 pub const CONNECTIONS_REFUSED: &str = "a2a_gateway_connections_refused_total";
@@ -85,6 +86,10 @@ pub const HELP: &[(&str, &str)] = &[
     (
         CREDENTIAL_QUESTIONS,
         "Questions about credentials to those who know them, by scheme and by result: `good`, `bad`, `failed` without an answer that says either, `refused` and not asked because too many were under way.",
+    ),
+    (
+        DECISIONS,
+        "Questions to decision points whether calls are allowed, by decision point and by outcome: `allowed`, `denied`, `failed` without an answer that says either, `refused` and not asked because too many were under way.",
     ),
     (CONNECTIONS_OPEN, "Downstream connections open at this moment."),
     (CONNECTIONS, "Downstream connections accepted."),
@@ -246,6 +251,7 @@ pub struct Metrics {
     stream_events: IntCounterVec,
     rejects: Arc<[IntCounter]>,
     credential_questions: IntCounterVec,
+    decisions: IntCounterVec,
     pub connections_open: IntGaugeVec,
     pub connections: IntCounterVec,
     pub connections_refused: IntCounterVec,
@@ -320,15 +326,27 @@ impl EnvelopeMetrics {
     }
 }
 
-/// What became of questions about the credentials of one scheme.
+/// What became of questions to one service.
 #[derive(Clone)]
-pub struct CredentialQuestions {
-    pub good: IntCounter,
-    pub bad: IntCounter,
+pub struct Questions {
+    pub yes: IntCounter,
+    pub no: IntCounter,
     /// There was no answer, or none that says anything.
     pub failed: IntCounter,
     /// Not asked: too many were under way.
     pub refused: IntCounter,
+}
+
+impl Questions {
+    fn of(counters: &IntCounterVec, name: &str, yes: &str, no: &str) -> Self {
+        let counter = |outcome: &str| counters.with_label_values(&[name, outcome]);
+        Self {
+            yes: counter(yes),
+            no: counter(no),
+            failed: counter("failed"),
+            refused: counter("refused"),
+        }
+    }
 }
 
 impl Metrics {
@@ -355,6 +373,7 @@ impl Metrics {
             stream_events: make.counters(STREAM_EVENTS, &["agent"])?,
             rejects,
             credential_questions: make.counters(CREDENTIAL_QUESTIONS, &["scheme", "result"])?,
+            decisions: make.counters(DECISIONS, &["decision_point", "outcome"])?,
             connections_open: make.gauges(CONNECTIONS_OPEN, &["listener"])?,
             connections: make.counters(CONNECTIONS, &["listener"])?,
             connections_refused: make.counters(CONNECTIONS_REFUSED, &["listener", "limit"])?,
@@ -416,14 +435,13 @@ impl Metrics {
     }
 
     /// `scheme` is a name of the configuration.
-    pub fn credential_questions(&self, scheme: &str) -> CredentialQuestions {
-        let counter = |result: &str| self.credential_questions.with_label_values(&[scheme, result]);
-        CredentialQuestions {
-            good: counter("good"),
-            bad: counter("bad"),
-            failed: counter("failed"),
-            refused: counter("refused"),
-        }
+    pub fn credential_questions(&self, scheme: &str) -> Questions {
+        Questions::of(&self.credential_questions, scheme, "good", "bad")
+    }
+
+    /// `point` is a name of the configuration.
+    pub fn decisions(&self, point: &str) -> Questions {
+        Questions::of(&self.decisions, point, "allowed", "denied")
     }
 
     pub fn agent(&self, name: &str) -> Arc<AgentMetrics> {

@@ -58,10 +58,12 @@ reasons! {
     Unauthenticated = "unauthenticated", Downstream;
     /// Authenticated, but a scope is missing, or the claim that owns the agent's tasks.
     Forbidden = "forbidden", Downstream;
-    /// No rule of the listener or of the agent allows the call.
+    /// No rule of the listener or of the agent allows the call, or a decision point denies it.
     NotAllowed = "not_allowed", Downstream;
     /// The keys to verify a credential with are not known yet.
     AuthenticationUnavailable = "authentication_unavailable", Upstream;
+    /// A decision point did not say whether the call is allowed.
+    DecisionUnavailable = "decision_unavailable", Upstream;
     RateLimited = "rate_limited", Downstream;
     BodyTooLarge = "body_too_large", Downstream;
     BodyTimeout = "body_timeout", Downstream;

@@ -170,6 +170,7 @@ fn each_refusal_that_matters_to_security_is_on_record() {
             "unauthenticated" | "authentication_unavailable" | "push_unknown" => Some("authentication_failed"),
             "forbidden"
             | "not_allowed"
+            | "decision_unavailable"
             | "caller_token_missing"
             | "caller_token_refused"
             | "sender_foreign"

@@ -12,7 +12,7 @@ use http::HeaderValue;
 use ipnet::IpNet;
 
 use super::Pipeline;
-use crate::authorize::Permit;
+use crate::authorize::{Again, Asks, Judgement, Permit, Why};
 use crate::http::framing::Refusal;
 use crate::observe::{Outcome, Reason};
 use crate::respond::Reject;
@@ -119,27 +119,31 @@ impl Standing for Downstream {
         let ended = if self.is_trusted() {
             pipeline.revoked(agent, &self.listener, held, touched)
         } else {
-            Some(NOT_TRUSTED)
+            Err(NOT_TRUSTED)
         };
         match ended {
-            None => Asked::GoOn {
-                version: pipeline.version,
-                until: pipeline.until.clone().cancelled_owned(),
+            Ok(None) => pipeline.goes_on(None),
+            Ok(Some(asks)) => Asked::Asking {
+                until: pipeline.drain.until_deadline().cancelled_owned(),
+                answer: Box::pin(async move {
+                    match asks.answered().await {
+                        Ok(judgement) => pipeline.goes_on(Some(judgement)),
+                        Err(refused) => pipeline.ends(match refused.why {
+                            Why::Denied => NOT_ALLOWED,
+                            Why::NoAnswer | Why::TooMany => "decision-unavailable",
+                        }),
+                    }
+                }),
             },
-            Some(reason) => {
-                let metrics = &pipeline.observer.metrics;
-                metrics.streams_revoked.with_label_values(&[reason]).inc();
-                Asked::End {
-                    outcome: Outcome::Revoked,
-                    detail: Some(reason),
-                }
-            }
+            Err(reason) => pipeline.ends(reason),
         }
     }
 }
 
 /// The client certificate was good when the connection began.
 const NOT_TRUSTED: &str = "certificate-not-trusted";
+/// By the rules, or by a decision point.
+const NOT_ALLOWED: &str = "not-allowed";
 
 impl Pipeline {
     /// What a stream that this configuration permits waits on.
@@ -157,20 +161,44 @@ impl Pipeline {
         Leave::new(downstream.clone(), held, left, self.version, until)
     }
 
-    /// Why a stream that an earlier configuration permitted may not go on, if it may not.
-    fn revoked(&self, name: &str, listener: &str, held: &standing::Held, touched: Touched<'_>) -> Option<&'static str> {
+    /// As far as this configuration says.
+    fn goes_on(&self, judgement: Option<Arc<Judgement>>) -> Asked {
+        Asked::GoOn {
+            version: self.version,
+            until: self.until.clone().cancelled_owned(),
+            judgement,
+        }
+    }
+
+    fn ends(&self, reason: &'static str) -> Asked {
+        let metrics = &self.observer.metrics;
+        metrics.streams_revoked.with_label_values(&[reason]).inc();
+        Asked::End {
+            outcome: Outcome::Revoked,
+            detail: Some(reason),
+        }
+    }
+
+    /// Why a stream that an earlier configuration permitted may not go on, if it may not; else who is to be asked first.
+    fn revoked(
+        &self,
+        name: &str,
+        listener: &str,
+        held: &standing::Held,
+        touched: Touched<'_>,
+    ) -> Result<Option<Box<Asks>>, &'static str> {
         let principal = &*held.principal;
         let Some(agent) = self.agents.iter().find(|known| *known.metrics.name == *name) else {
-            return Some("agent-removed");
+            return Err("agent-removed");
         };
         let known = || self.verifiers.know_still(principal);
         let enforced = agent.enforced.load();
         let Some(enforced) = enforced.as_ref() else {
             // Its card will tell. Until then the credential has to be good at least.
-            return (!known()).then_some("credential-not-valid");
+            return if known() { Ok(None) } else { Err("credential-not-valid") };
         };
         let Some(again) = enforced.requirement.readmit(principal) else {
-            return Some(if known() {
+            return Err(if known() {
                 "requirement-not-met"
             } else {
                 "credential-not-valid"
@@ -179,18 +207,21 @@ impl Pipeline {
         let ownership = &enforced.ownership;
         let owner = touched.task.and_then(|task| self.affinity.task(name, task));
         let policies = self.policies(listener, agent);
-        let allowed = held.judgement.as_ref().map_or_else(
-            || policies.is_open(),
-            |judgement| judgement.stands(policies, principal, &again),
-        );
-        if !allowed {
-            return Some("not-allowed");
-        }
+        let asks = match held
+            .judgement
+            .as_ref()
+            .map(|judgement| judgement.again(policies, &again))
+        {
+            Some(Again::Stands) => None,
+            Some(Again::Asks(asks)) => Some(asks),
+            None if policies.is_open() => None,
+            Some(Again::Falls) | None => return Err(NOT_ALLOWED),
+        };
         let permitted = match (ownership.owner(&again), owner) {
             (Some(own), Some(owner)) => ownership.permits(&again, &own, &owner.principal, touched.operation),
             (Some(_), None) => true,
             (None, _) => false,
         };
-        (!permitted).then_some("task-not-permitted")
+        if permitted { Ok(asks) } else { Err("task-not-permitted") }
     }
 }

@@ -14,14 +14,14 @@ use http::{HeaderMap, HeaderValue, Response, Uri, header, request};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use super::judging::Stated;
+use super::judging::{Case, Stated, decided};
 use super::send::{Sent, Way};
 use super::translate::{CONDITIONS, drop_fields};
 use super::{Agent, Delegated, Downstream, EnvelopeDesk, Pipeline};
 use crate::a2a::envelope::{self, About, Control, Credential, Kind, Message, Told};
 use crate::a2a::{Addressed, Binding, Call, Dialect, Generation, Operation, RpcId};
 use crate::authenticate::{self, identify};
-use crate::authorize::{self, Permit};
+use crate::authorize::{self, Permit, Ruled};
 use crate::balance::{Ask, Fault};
 use crate::config::Direction;
 use crate::envelope::{Beginning, Caller, Found};
@@ -523,7 +523,16 @@ impl Talk<'_> {
         };
         let owners = named.owners();
         let owned = authorize::tasks(checked, &enforced.ownership, &owners)?;
-        pipeline.allowed(owned, policies, asked, Stated::default(), &owners, &mut held.record)
+        let case = Case {
+            policies,
+            asked,
+            stated: Stated::default(),
+            path: &self.desk.path,
+        };
+        match pipeline.allowed(owned, case, &owners, &mut held.record)? {
+            Ruled::Allowed(permit) => Ok(permit),
+            Ruled::Asks(pending) => Box::pin(decided(pending, &mut held.record)).await,
+        }
     }
 
     fn begin(&self, known: &Known<'_>, timeout: Option<u64>) -> Result<Beginning<'_>, Reject> {

@@ -1,7 +1,7 @@
 //! What would become of a request, and why: the stages of `Pipeline::call` up to the agent, each told in a line.
 //!
-//! The stages themselves are those of a real request; nothing is sent to an agent, no budget is spent, and what only a running
-//! gateway knows (task records, how endpoints stand) is as at its start.
+//! The stages themselves are those of a real request; nothing is sent to an agent, no decision point is asked, no budget is
+//! spent, and what only a running gateway knows (task records, how endpoints stand) is as at its start.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::a2a::security::Security;
 use crate::authenticate::{self, Principal};
 use crate::authorize::{self, Decision, Judged, Policies};
 use crate::balance::Ask;
-use crate::config::{self, Direction, LimitBound, LimitKey, RateOf};
+use crate::config::{self, DecisionKind, Direction, LimitBound, LimitKey, RateOf};
 use crate::observe::Record;
 use crate::owners::Named;
 use crate::parse;
@@ -33,13 +33,18 @@ pub struct Explanation {
 /// A line has its subject in so many characters.
 const SUBJECT: usize = 13;
 
-struct Lines(String);
+#[derive(Default)]
+struct Lines {
+    text: String,
+    /// There are decision points that would be asked.
+    asks: bool,
+}
 
 impl Lines {
     fn say(&mut self, subject: &str, what: impl AsRef<str>) {
         // Nothing that a caller composed may look like another line.
         let what = what.as_ref().replace(char::is_control, "?");
-        let _always = writeln!(self.0, "{subject:SUBJECT$}{what}");
+        let _always = writeln!(self.text, "{subject:SUBJECT$}{what}");
     }
 }
 
@@ -53,7 +58,7 @@ impl Pipeline {
         body: Bytes,
         section: impl Fn(&str) -> Option<config::Agent>,
     ) -> Explanation {
-        let mut lines = Lines(String::new());
+        let mut lines = Lines::default();
         let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
         let mut held = Held { record, slot: None };
         let scheme = if downstream.peer.secure { "https" } else { "http" };
@@ -69,6 +74,7 @@ impl Pipeline {
         held.record.outcome = crate::observe::Outcome::Served;
         let allowed = ended.is_ok();
         match ended {
+            Ok(()) if lines.asks => lines.say("decision", "allowed, unless a decision point refuses it"),
             Ok(()) => lines.say("decision", "allowed"),
             Err(refused) => {
                 let reason = refused.reason;
@@ -87,7 +93,10 @@ impl Pipeline {
                 );
             }
         }
-        Explanation { text: lines.0, allowed }
+        Explanation {
+            text: lines.text,
+            allowed,
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a request is made of, once")]
@@ -184,12 +193,13 @@ impl Pipeline {
             );
         }
         if !policies.is_open() {
-            let asking = stated.asking(asked, call.clone(), &named.owners());
+            let asking = stated.asking(asked, call.clone(), &named.owners(), None);
             let decision = policies.decide(&principal, &asking);
             told_rules(lines, &decision);
             if !decision.allows() {
                 return Err(not_allowed(&decision, &mut held.record));
             }
+            told_points(lines, policies);
         }
         let ask = Ask {
             context: call.context.as_ref().map(|context| context.as_str()),
@@ -323,6 +333,19 @@ fn told_rules(lines: &mut Lines, decision: &Decision) {
                 format!("none of {place} allows it, and {rule} cannot be evaluated: {why}"),
             ),
         }
+    }
+}
+
+fn told_points(lines: &mut Lines, policies: Policies<'_>) {
+    for point in policies.points() {
+        let section = point.section();
+        let kind = match section.kind {
+            DecisionKind::Opa => "opa",
+            DecisionKind::ExtAuthz => "ext_authz",
+        };
+        let url = config::shown_url(&section.url);
+        lines.say("would ask", format!("decision point {}, {kind} at {url}", point.name()));
+        lines.asks = true;
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Agent, Delegated, Downstream, Enforced, Pipeline};
 use crate::a2a::Call;
 use crate::a2a::metadata::{self, Metadata};
 use crate::authenticate::{self, Principal, Requirement};
-use crate::authorize::{self, Asked, Asking, Decision, Owned, Permit, Policies, Rules};
+use crate::authorize::{self, Asked, Asking, Came, Decision, Owned, Pending, Permit, Policies, Ruled, Rules, Why};
 use crate::observe::{Reason, Record};
 use crate::owners::Owners;
 use crate::respond::Reject;
@@ -48,7 +48,7 @@ impl Stated {
         self.skill.as_deref()
     }
 
-    pub(super) fn asking(self, asked: Asked, call: Arc<Call>, owners: &Owners) -> Asking {
+    pub(super) fn asking(self, asked: Asked, call: Arc<Call>, owners: &Owners, came: Option<Came>) -> Asking {
         Asking {
             asked,
             call,
@@ -56,8 +56,18 @@ impl Stated {
             metadata: self.metadata,
             owner: owners.task_owner().cloned(),
             state: owners.task_state(),
+            came,
         }
     }
+}
+
+/// By what a call is judged, and who made it where.
+pub(super) struct Case<'a> {
+    pub policies: Policies<'a>,
+    pub asked: Asked,
+    pub stated: Stated,
+    /// Of the request.
+    pub path: &'a str,
 }
 
 /// Who shows what, where.
@@ -102,14 +112,15 @@ impl Pipeline {
     ) -> Result<Stated, Reject> {
         let policies = self.policies(&shown.downstream.listener, agent);
         let key = agent.policy.skill.as_deref();
-        if key.is_none() && !policies.reads("message") {
+        let is_told = policies.tells_metadata();
+        if key.is_none() && !is_told && !policies.reads("message") {
             return Ok(Stated::default());
         }
-        let metadata = match (Metadata::read(call, body), key) {
-            (Ok(metadata), _) => metadata,
+        let metadata = match Metadata::read(call, body) {
+            Ok(metadata) => metadata,
             // The rules that read it allow nothing.
-            (Err(_), None) => return Ok(Stated::default()),
-            (Err(error), Some(_)) => return Err(unreadable(error)),
+            Err(_) if key.is_none() && !is_told => return Ok(Stated::default()),
+            Err(error) => return Err(unreadable(error)),
         };
         let Some(named) = key.and_then(|key| metadata.get(key)) else {
             let metadata = Some(metadata);
@@ -146,21 +157,58 @@ impl Pipeline {
     pub(super) fn allowed(
         &self,
         owned: Owned,
-        policies: Policies<'_>,
-        asked: Asked,
-        about: Stated,
+        case: Case<'_>,
         owners: &Owners,
         record: &mut Record,
-    ) -> Result<Permit, Reject> {
-        match authorize::allowed(owned, policies, |call| about.asking(asked, call, owners)) {
-            Ok(permit) => {
-                let decision = permit.judgement().map(|judgement| judgement.decision());
-                record.rule = decision.and_then(Decision::rule).cloned();
-                Ok(permit)
+    ) -> Result<Ruled, Reject> {
+        let Case {
+            policies,
+            asked,
+            stated,
+            path,
+        } = case;
+        let asking = |call: Arc<Call>| {
+            // A stream may have to be asked about later.
+            let is_told = policies.asks() || call.operation.streams();
+            let came = is_told.then(|| Came {
+                method: record.method.clone(),
+                path: Box::from(path),
+                request: record.id,
+            });
+            stated.asking(asked, call, owners, came)
+        };
+        match authorize::allowed(owned, policies, asking) {
+            Ok(ruled) => {
+                if let Ruled::Allowed(permit) = &ruled {
+                    note(permit, record);
+                }
+                Ok(ruled)
             }
             Err(decision) => Err(not_allowed(&decision, record)),
         }
     }
+}
+
+/// Asks the decision points of a call that the rules allow.
+pub(super) async fn decided(pending: Box<Pending>, record: &mut Record) -> Result<Permit, Reject> {
+    match pending.answered().await {
+        Ok(permit) => {
+            note(&permit, record);
+            Ok(permit)
+        }
+        Err(refused) => {
+            record.rule = Some(refused.point);
+            record.detail = Some(refused.why.as_str());
+            Err(Reject::new(match refused.why {
+                Why::Denied => Reason::NotAllowed,
+                Why::NoAnswer | Why::TooMany => Reason::DecisionUnavailable,
+            }))
+        }
+    }
+}
+
+fn note(permit: &Permit, record: &mut Record) {
+    record.rule = permit.judgement().and_then(|judgement| judgement.decided_by()).cloned();
 }
 
 pub(super) fn not_allowed(decision: &Decision, record: &mut Record) -> Reject {

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::a2a::{Addressed, Call, Generation, Operation, RpcId, grpc, http_json, json};
 use crate::affinity::{Affinity, Inquiry, Knowledge};
 use crate::authenticate::{self, Principal, Verifiers};
-use crate::authorize::{self, Permit, Rules};
+use crate::authorize::{self, Permit, Ruled, Rules};
 use crate::drain::Drain;
 use crate::envelope::Desk as EnvelopeDesk;
 use crate::gather::probe::Asker;
@@ -53,8 +53,8 @@ use crate::{a2a, assertion, card, parse};
 pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
 pub use self::explain::Explanation;
-use self::judging::Shown;
 pub use self::judging::{CallPolicy, ListenerRules, SkillDemand};
+use self::judging::{Case, Shown};
 use self::reading::Reading;
 use self::send::Way;
 use self::translate::{Head, Translating};
@@ -345,8 +345,19 @@ impl Pipeline {
         }
         let permit = match authorize::tasks(checked, &enforced.ownership, &owners) {
             Ok(owned) => {
-                let allowed = self.allowed(owned, policies, source, about, &owners, &mut held.record);
-                allowed.map_err(in_form)?
+                let case = Case {
+                    policies,
+                    asked: source,
+                    stated: about,
+                    path: parts.uri.path(),
+                };
+                match self.allowed(owned, case, &owners, &mut held.record).map_err(in_form)? {
+                    Ruled::Allowed(permit) => permit,
+                    Ruled::Asks(pending) => {
+                        let decided = Box::pin(judging::decided(pending, &mut held.record));
+                        decided.await.map_err(in_form)?
+                    }
+                }
             }
             Err(error) => {
                 held.record.detail = Some(owners.why_not_found());

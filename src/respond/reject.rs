@@ -302,6 +302,7 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::MessageDuplicate
         | Reason::VersionNotSupported => StatusCode::OK,
         Reason::AuthenticationUnavailable
+        | Reason::DecisionUnavailable
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
@@ -349,6 +350,7 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::Forbidden
         | Reason::NotAllowed
         | Reason::AuthenticationUnavailable
+        | Reason::DecisionUnavailable
         | Reason::RateLimited
         | Reason::BodyTooLarge
         | Reason::BodyTimeout
@@ -400,6 +402,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::Forbidden => "The credential lacks a required scope or claim",
         Reason::NotAllowed => "No rule allows this call",
         Reason::AuthenticationUnavailable => "Credentials cannot be verified at the moment",
+        Reason::DecisionUnavailable => "It cannot be decided at the moment whether the call is allowed",
         Reason::RateLimited => "Too many requests",
         Reason::BodyTooLarge => "The request body is too large",
         Reason::BodyTimeout => "The request body did not arrive in time",
@@ -453,6 +456,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
             Some(1)
         }
         Reason::AuthenticationUnavailable
+        | Reason::DecisionUnavailable
         | Reason::AgentNotReady
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable

@@ -1,7 +1,7 @@
 //! May the caller of an open stream go on?
 //!
 //! Asked again whenever the configuration was replaced, because what permitted the stream may be gone: its agent, the
-//! credential, the scheme, a rule; when a credential expires; and whenever a task was given to another owner, because it may be the stream's. An idle stream waits
+//! credential, the scheme, a rule, a decision point; when a credential expires; and whenever a task was given to another owner, because it may be the stream's. An idle stream waits
 //! on one token, which also stands for the drain deadline; a busy one looks at one number before each burst.
 
 use std::future::Future;
@@ -44,6 +44,13 @@ pub enum Asked {
     GoOn {
         version: u64,
         until: WaitForCancellationFutureOwned,
+        /// What permits the stream from now on, if that is something else.
+        judgement: Option<Arc<Judgement>>,
+    },
+    /// A decision point has to be asked first, and until it has said so nothing goes on; `until` is the drain deadline.
+    Asking {
+        answer: Answer,
+        until: WaitForCancellationFutureOwned,
     },
     /// With a broken end; `detail` is a closed label for the record.
     End {
@@ -52,12 +59,16 @@ pub enum Asked {
     },
 }
 
+/// What becomes of a stream about which somebody is asked.
+pub type Answer = Pin<Box<dyn Future<Output = Asked> + Send>>;
+
 pin_project_lite::pin_project! {
     /// What one stream waits on.
     pub struct Leave {
         standing: Arc<dyn Standing>,
         held: Held,
         version: u64,
+        asking: Option<Answer>,
         // When the first of the credentials expires.
         expires: Option<Pin<Box<Sleep>>>,
         #[pin]
@@ -79,6 +90,7 @@ impl Leave {
             standing,
             held,
             version,
+            asking: None,
             expires: left.map(|left| Box::pin(tokio::time::sleep(left))),
             until,
         }
@@ -86,7 +98,12 @@ impl Leave {
 
     /// There is cause to ask.
     pub fn is_outdated(&self) -> bool {
-        self.version != self.standing.version()
+        self.version != self.standing.version() || self.is_held()
+    }
+
+    /// Somebody is asked, so that nothing of the stream may pass.
+    pub fn is_held(&self) -> bool {
+        self.asking.is_some()
     }
 
     /// Resolves when the stream has to end.
@@ -102,15 +119,32 @@ impl Leave {
                 .expires
                 .as_mut()
                 .is_some_and(|expires| expires.as_mut().poll(cx).is_ready());
-            if expired {
+            let asked = if expired {
                 *this.expires = None;
+                this.standing.ask(agent, this.held, touched)
             } else {
-                ready!(this.until.as_mut().poll(cx));
-            }
-            match this.standing.ask(agent, this.held, touched) {
-                Asked::GoOn { version, until } => {
+                match (this.until.as_mut().poll(cx), this.asking.as_mut()) {
+                    (Poll::Pending, None) => return Poll::Pending,
+                    (Poll::Pending, Some(answer)) => ready!(answer.as_mut().poll(cx)),
+                    (Poll::Ready(()), _) => this.standing.ask(agent, this.held, touched),
+                }
+            };
+            *this.asking = None;
+            match asked {
+                Asked::GoOn {
+                    version,
+                    until,
+                    judgement,
+                } => {
                     *this.version = version;
                     this.until.set(until);
+                    if judgement.is_some() {
+                        this.held.judgement = judgement;
+                    }
+                }
+                Asked::Asking { answer, until } => {
+                    this.until.set(until);
+                    *this.asking = Some(answer);
                 }
                 Asked::End { outcome, detail } => return Poll::Ready((outcome, detail)),
             }

@@ -231,7 +231,10 @@ impl EventStream {
     fn poll_next(&mut self, cx: &mut Context<'_>, record: &mut Record) -> Poll<Option<Result<Bytes, Outcome>>> {
         // A stream that always has more would not come to ask below.
         if self.ended.is_none() && self.leave.is_outdated() {
-            let _asked = self.poll_leave(cx, record);
+            let asked = self.poll_leave(cx, record);
+            if asked.is_pending() && self.leave.is_held() {
+                return Poll::Pending;
+            }
         }
         ready!(self.poll_confirming(cx));
         if let Some(bytes) = self.unconfirmed.take() {

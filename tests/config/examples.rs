@@ -42,6 +42,7 @@ fn environment() -> Environment {
         "REDIS_PASSWORD",
         "LEDGER_SECRET",
         "INTROSPECTION_SECRET",
+        "DECISION_TOKEN",
     ]
     .into_iter()
     .map(|name| (name, SECRET))

@@ -318,6 +318,17 @@ fn files_of_a_section_with_mistakes_are_looked_into() {
     );
 }
 
+#[test]
+fn the_files_of_decision_points_are_looked_into() {
+    let points = "{ p: { kind: opa, url: https://a, ca: broken }, q: { kind: opa, url: https://a, ca: no, token_file: no.token } }";
+    let expected = format!(
+        "decision_points.q.token_file (line 5): cannot read no.token: {NO_FILE}\n\
+         decision_points.p.ca (line 5): broken holds no certificate\n\
+         decision_points.q.ca (line 5): cannot read no: {NO_FILE}"
+    );
+    files(&[("decision_points", points)], &expected);
+}
+
 /// Two parts of an agent read the same files.
 #[test]
 fn a_file_with_two_users_is_named_once() {

@@ -124,6 +124,7 @@ const RULES: &[Only] = &[
             "src/app/",
             "src/authenticate/ask.rs",
             "src/authenticate/remote.rs",
+            "src/authorize/point/",
             "src/card/",
             "src/demo/",
             "src/export/",

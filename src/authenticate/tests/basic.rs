@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::super::basic::{MAX_WAITING, MAX_WAITING_OF_ONE};
-use super::super::queue::Queue;
 use super::*;
+use crate::http::asking::Queue;
 
 /// As cheap as the algorithm allows.
 fn hash(password: &str, algorithm: &str) -> String {

@@ -1,5 +1,6 @@
 //! Which generations are permitted: by the agent's, the caller's header and the method's name. Whose tasks are.
 
+mod point;
 mod policy;
 
 use super::*;
@@ -124,7 +125,10 @@ fn unruled(owned: Owned) -> Permit {
         listener: &none,
         agent: &none,
     };
-    allowed(owned, policies, |_| unreachable!("nothing is asked")).expect("no rule refuses")
+    match allowed(owned, policies, |_| unreachable!("nothing is asked")).expect("no rule refuses") {
+        Ruled::Allowed(permit) => permit,
+        Ruled::Asks(pending) => panic!("{pending:?}"),
+    }
 }
 
 fn named(operation: Operation, task: bool, context: bool, references: usize) -> Call {

@@ -88,7 +88,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
             .as_ref()
             .map(|general| security::security(check, "security", general, raw)),
     };
-    let policy = policy::policy(check, &join(key, "policy"), &one.policy);
+    let policy = policy::policy(check, &join(key, "policy"), &one.policy, &raw.decision_points);
     let mut rules = Rules::default();
     rules.add(check, "rate_limits", &raw.rate_limits);
     rules.add(check, &join(key, "limits"), &one.limits);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::super::model::{Assertions, ListenerTls, Scheme, UpstreamTls};
+use super::super::model::{Assertions, DecisionPoint, ListenerTls, Scheme, UpstreamTls};
 use super::super::places::Places;
 use super::super::{Problem, files, with_causes};
 use crate::a2a::security::SchemeName;
@@ -14,6 +14,7 @@ use crate::a2a::security::SchemeName;
 pub struct Sound {
     pub listeners: Vec<(String, ListenerTls)>,
     pub schemes: BTreeMap<SchemeName, Scheme>,
+    pub points: BTreeMap<String, DecisionPoint>,
     pub upstreams: Vec<(String, UpstreamTls)>,
     pub assertions: Option<Assertions>,
     /// The folder of the embedded store.

@@ -5,13 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 
 use super::super::model::{Admin, CertificateFiles, ClientCertificates, Listener, ListenerTls, TlsVersion};
-use super::super::raw::{List, RawClientCertificates, RawListener, RawListenerTls, RawTlsVersion};
+use super::super::raw::{
+    Names, Raw, RawClientCertificates, RawDecisionPoint, RawListener, RawListenerTls, RawTlsVersion,
+};
 use super::super::{join, place};
-use super::Check;
 use super::names::{self, Unique};
-use super::policy;
+use super::{Check, decisions, policy};
 
-pub fn listeners(check: &mut Check<'_>, raw: &List<RawListener>, admin: Option<&Admin>) -> Option<Vec<Listener>> {
+pub fn listeners(check: &mut Check<'_>, file: &Raw, admin: Option<&Admin>) -> Option<Vec<Listener>> {
+    let raw = &file.listeners;
     if raw.is_empty() {
         check.problem("listeners", "needs at least one listener");
     }
@@ -24,7 +26,7 @@ pub fn listeners(check: &mut Check<'_>, raw: &List<RawListener>, admin: Option<&
     let mut complete = true;
     for (index, raw) in raw.items() {
         let key = place("listeners", index);
-        match listener(check, &key, raw, &mut unique, &mut bound) {
+        match listener(check, &key, raw, &file.decision_points, &mut unique, &mut bound) {
             Some(listener) => listeners.push(listener),
             None => complete = false,
         }
@@ -36,6 +38,7 @@ fn listener(
     check: &mut Check<'_>,
     key: &str,
     raw: &RawListener,
+    points: &Names<RawDecisionPoint>,
     unique: &mut Unique,
     bound: &mut Vec<(String, SocketAddr)>,
 ) -> Option<Listener> {
@@ -62,7 +65,10 @@ fn listener(
         let key = place(&join(key, "trusted_proxies"), index);
         trusted_proxies.extend(network(check, &key, text));
     }
-    let allow = policy::allow(check, &join(&join(key, "policy"), "allow"), &raw.policy.allow);
+    let policy_key = join(key, "policy");
+    let allow = policy::allow(check, &join(&policy_key, "allow"), &raw.policy.allow);
+    let point = raw.policy.decision_point.as_ref();
+    let decision_point = decisions::named(check, &join(&policy_key, "decision_point"), point, points);
     Some(Listener {
         name: name?,
         address: address?,
@@ -72,6 +78,7 @@ fn listener(
         },
         trusted_proxies,
         allow,
+        decision_point,
     })
 }
 

@@ -8,6 +8,7 @@
 mod agents;
 mod audit;
 mod credential;
+mod decisions;
 mod envelope;
 mod invalid;
 mod limits;
@@ -92,7 +93,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         Some(url.text().trim_end_matches('/').to_owned())
     });
     let admin = admin(check, &raw.admin);
-    let listeners = listeners::listeners(check, &raw.listeners, admin.as_ref());
+    let listeners = listeners::listeners(check, raw, admin.as_ref());
     let state = state(check, &raw.state);
     let page_tokens = pages::page_tokens(check, &raw.page_tokens);
     let push = push::push(check, &raw.push);
@@ -100,6 +101,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let assertions = credential::assertions(check, &raw.assertions, public_url.as_ref());
     let limits = limits::limits(check, &raw.limits);
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
+    let decision_points = decisions::points(check, raw);
     let mut routes = Vec::new();
     let agents = agents::agents(check, raw, &mut routes);
     let envelope = envelope::envelope(check, raw, &routes);
@@ -109,9 +111,11 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         let rules = listeners.iter().flatten().flat_map(|listener| &listener.allow);
         let mut claims = policy::claims(agents.iter().map(|agent| &agent.policy), rules, senders);
         let told = agents.iter().filter_map(|agent| agent.upstream.assertion.as_ref());
-        for name in told.flat_map(|assertion| &assertion.claims) {
-            if !claims.contains(name) {
-                claims.push(name.clone());
+        let told = told.flat_map(|assertion| &assertion.claims).map(String::as_str);
+        let decided = decision_points.iter().flat_map(decisions::claims);
+        for name in told.chain(decided) {
+            if !claims.iter().any(|known| known == name) {
+                claims.push(name.to_owned());
             }
         }
         for wanted in schemes.values_mut().filter_map(|scheme| scheme.kind.claims_mut()) {
@@ -134,6 +138,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         revocations,
         limits,
         security_schemes: security_schemes?,
+        decision_points: decision_points?,
         agents: agents?,
         log,
         audit: audit?,

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use super::super::model::{Allow, CallerPattern, Policy, TaskAccess, TaskOwner, TaskSharing};
-use super::super::raw::{List, OperationName, RawAllow, RawPolicy, RawTaskAccess, RawTaskSharing};
+use super::super::raw::{
+    List, Names, OperationName, RawAllow, RawDecisionPoint, RawPolicy, RawTaskAccess, RawTaskSharing,
+};
 use super::super::{join, place};
-use super::Check;
 use super::names::{self, Unique};
+use super::{Check, decisions};
 use crate::a2a::Operation;
 use crate::expression::{Scope, Type};
 
-pub fn policy(check: &mut Check<'_>, key: &str, raw: &RawPolicy) -> Policy {
+pub fn policy(check: &mut Check<'_>, key: &str, raw: &RawPolicy, points: &Names<RawDecisionPoint>) -> Policy {
     let owner_key = join(key, "task_owner");
     let task_owner = raw.task_owner.as_deref().and_then(|text| match text {
         "principal" => Some(TaskOwner::Principal),
@@ -55,10 +57,12 @@ pub fn policy(check: &mut Check<'_>, key: &str, raw: &RawPolicy) -> Policy {
             );
         }
     }
+    let point_key = join(key, "decision_point");
     Policy {
         task_owner,
         task_sharing,
         allow,
+        decision_point: decisions::named(check, &point_key, raw.decision_point.as_ref(), points),
         skill,
     }
 }
@@ -192,7 +196,7 @@ pub fn claims<'a>(
 }
 
 /// The claim that lists a caller's groups.
-const GROUPS: &str = "groups";
+pub const GROUPS: &str = "groups";
 
 fn is_attribute_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '*'])

@@ -25,9 +25,9 @@ const DEFAULT_DPOP_LIFETIME: Duration = Duration::from_secs(60);
 const LONGEST_DPOP_LIFETIME: Duration = Duration::from_secs(10 * 60);
 const DEFAULT_PRINCIPAL_CLAIM: &str = "sub";
 /// Each question under way is a connection of its own.
-const MOST_QUESTIONS: u32 = 10_000;
-/// A caller that waits longer for an answer about its credential has gone.
-const LONGEST_QUESTION: Duration = Duration::from_secs(60);
+pub const MOST_QUESTIONS: u32 = 10_000;
+/// A caller that waits longer for an answer about itself has gone.
+pub const LONGEST_QUESTION: Duration = Duration::from_secs(60);
 
 pub const TOKEN_KEYS: [&str; 13] = [
     "issuer",

@@ -41,6 +41,7 @@ pub struct Config {
     pub revocations: Option<PathBuf>,
     pub limits: Limits,
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
+    pub decision_points: BTreeMap<String, DecisionPoint>,
     pub agents: Vec<Agent>,
     pub log: Log,
     /// `None`: off.
@@ -62,6 +63,8 @@ pub struct Listener {
     pub trusted_proxies: Vec<IpNet>,
     /// Empty: every call.
     pub allow: Vec<Allow>,
+    /// The name of the decision point that must allow calls, too.
+    pub decision_point: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

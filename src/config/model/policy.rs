@@ -1,7 +1,10 @@
 //! Who may make which calls, and use which tasks.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::super::Secret;
 use crate::a2a::Operation;
 use crate::expression::Expression;
 
@@ -13,6 +16,8 @@ pub struct Policy {
     pub task_sharing: Vec<TaskSharing>,
     /// Empty: every call.
     pub allow: Vec<Allow>,
+    /// The name of the decision point that must allow calls, too.
+    pub decision_point: Option<String>,
     /// The key of metadata that names the skill of a call.
     pub skill: Option<String>,
 }
@@ -27,6 +32,33 @@ pub struct Allow {
     pub skills: Vec<String>,
     /// `None`: always.
     pub when: Option<Expression>,
+}
+
+/// A service that is asked whether calls are allowed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionPoint {
+    pub kind: DecisionKind,
+    pub url: String,
+    pub ca: Option<PathBuf>,
+    /// That the gateway shows there.
+    pub token: Option<Secret<String>>,
+    /// For one question.
+    pub timeout: Duration,
+    /// How long an answer holds; zero: for one call.
+    pub cache_ttl: Duration,
+    /// Most questions under way.
+    pub concurrent: usize,
+    /// The caller's claims that are sent.
+    pub claims: Vec<String>,
+}
+
+/// How it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecisionKind {
+    /// The Data API of Open Policy Agent.
+    Opa,
+    /// Envoy's HTTP service for external authorization.
+    ExtAuthz,
 }
 
 /// To whom a task and a context belong.

@@ -8,6 +8,7 @@ mod agents;
 mod audit;
 mod collections;
 mod credential;
+mod decision;
 mod envelope;
 mod policy;
 mod push;
@@ -24,6 +25,7 @@ pub use agents::*;
 pub use audit::*;
 pub use collections::{List, Names};
 pub use credential::*;
+pub use decision::*;
 pub use envelope::*;
 pub use policy::*;
 pub use push::*;
@@ -67,6 +69,8 @@ pub struct Raw {
     /// together, as in a card. `[]` opens the agents to everybody and must be said. Without it the requirement of the
     /// agent's own card is enforced.
     pub security: Option<RawSecurity>,
+    /// Services that are asked whether calls are allowed, by names that policies use. None by default.
+    pub decision_points: Names<RawDecisionPoint>,
     /// The agents behind the gateway. At least one.
     pub agents: List<RawAgent>,
     /// Rate limits of every agent, asked before the agent's own `limits`. None by default: the right number is yours.
@@ -98,6 +102,7 @@ impl Default for Raw {
             limits: RawLimits::default(),
             security_schemes: Names::default(),
             security: None,
+            decision_points: Names::default(),
             agents: List::default(),
             rate_limits: List::default(),
             log: RawLog::default(),

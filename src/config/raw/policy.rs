@@ -22,6 +22,9 @@ pub struct RawPolicy {
     /// Which calls are allowed: those that any of these rules allows, and no others. Without a rule everybody may make every call
     /// who meets the agent's `security`.
     pub allow: List<RawAllow>,
+    /// The decision point that must allow every call, too: a name of `decision_points`. Asked after the rules have allowed the call.
+    /// None by default.
+    pub decision_point: Option<String>,
     /// The key of a message's `metadata`, or else of the call's, in which callers name the skill that they want, e.g.
     /// `https://example.com/skill/v1`: in A2A no call names one by itself. A call that names a skill needs what the agent's card demands for
     /// it, too, and a rule for this skill, if there is any. None by default, and then no call has a skill.
@@ -35,6 +38,8 @@ pub struct RawPolicy {
 pub struct RawListenerPolicy {
     /// Those that any of these rules allows, and no others; the agent's own rules must allow them, too. Without a rule all are.
     pub allow: List<RawAllow>,
+    /// The decision point that must allow every call that comes in here, too: a name of `decision_points`. None by default.
+    pub decision_point: Option<String>,
 }
 
 /// One rule that allows calls. What stands in it must all hold.

@@ -39,6 +39,9 @@ pub fn redacted(config: &Config) -> Value {
         .iter()
         .map(|(name, one)| (name.clone(), scheme(one)))
         .collect();
+    let points: Map<String, Value> = (config.decision_points.iter())
+        .map(|(name, one)| (name.clone(), policy::point(one)))
+        .collect();
     let mut shown = json!({
         "public_url": config.public_url,
         "listeners": config.listeners.iter().map(listener).collect::<Vec<_>>(),
@@ -57,6 +60,7 @@ pub fn redacted(config: &Config) -> Value {
         "revocations_file": config.revocations.as_deref().map(path),
         "limits": limits(&config.limits),
         "security_schemes": schemes,
+        "decision_points": points,
         "agents": config.agents.iter().map(agent).collect::<Vec<_>>(),
         "log": {
             "format": match config.log.format {
@@ -116,7 +120,7 @@ fn listener(listener: &Listener) -> Value {
             },
         })),
         "trusted_proxies": listener.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "policy": { "allow": policy::rules(&listener.allow) },
+        "policy": { "allow": policy::rules(&listener.allow), "decision_point": listener.decision_point },
     })
 }
 

@@ -2,12 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::model::{Allow, CallerPattern, Mapping, Policy, TaskAccess, TaskOwner, TaskSharing};
-use super::add;
+use super::super::model::{
+    Allow, CallerPattern, DecisionKind, DecisionPoint, Mapping, Policy, TaskAccess, TaskOwner, TaskSharing,
+};
+use super::{BLANK, add, path, time};
 use crate::expression::Expression;
 
 pub(super) fn policy(policy: &Policy) -> Value {
-    let mut shown = json!({ "allow": rules(&policy.allow), "skill": policy.skill });
+    let mut shown = json!({
+        "allow": rules(&policy.allow),
+        "decision_point": policy.decision_point,
+        "skill": policy.skill,
+    });
     let owner = policy.task_owner.as_ref().map(|owner| match owner {
         TaskOwner::Principal => "principal".to_owned(),
         TaskOwner::Claim(name) => format!("claim:{name}"),
@@ -17,6 +23,22 @@ pub(super) fn policy(policy: &Policy) -> Value {
     let shared: Vec<Value> = policy.task_sharing.iter().map(sharing).collect();
     add(&mut shown, "task_sharing", shared);
     shown
+}
+
+pub(super) fn point(point: &DecisionPoint) -> Value {
+    json!({
+        "kind": match point.kind {
+            DecisionKind::Opa => "opa",
+            DecisionKind::ExtAuthz => "ext_authz",
+        },
+        "url": point.url,
+        "ca": point.ca.as_deref().map(path),
+        "token": point.token.as_ref().map(|_| BLANK),
+        "timeout": time(point.timeout),
+        "cache_ttl": time(point.cache_ttl),
+        "concurrent": point.concurrent,
+        "claims": point.claims,
+    })
 }
 
 pub(super) fn rules(allow: &[Allow]) -> Vec<Value> {

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::super::{
     AgentRoute, ApiKeyPlace, Asking, Balance, CallerPattern, CardForm, CertificateRule, Client, ClientAuthentication,
-    Environment, FetchedKeys, JwksSource, KeySource, KeysPlace, LimitBound, RateOf, SchemeKind, Secret, Store,
-    TokenProfile, TokenProof, parse, redacted,
+    Config, DecisionKind, DecisionPoint, Environment, FetchedKeys, JwksSource, KeySource, KeysPlace, LimitBound,
+    RateOf, SchemeKind, Secret, Store, TokenProfile, TokenProof, parse, redacted,
 };
 use super::{good, one_agent};
 use crate::a2a::security::{SchemeUse, Security};
@@ -371,6 +371,43 @@ agents: [ { name: a, path: /, upstream: { endpoints: [ { url: http://a } ] } } ]
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn what_a_decision_point_is_told_is_kept_of_tokens() {
+    let text = |points: &str| {
+        format!(
+            "
+security_schemes:
+  t: {{ type: http, scheme: bearer, issuer: i, audience: [ a ], jwks_url: https://i/keys }}
+decision_points:
+{points}
+agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }}, policy: {{ decision_point: p }} }} ]"
+        )
+    };
+    let config = good(
+        &text("  p: { kind: opa, url: \"http://[::1]:1/v1/data/a\", claims: [ tenant ], token: \"${S}\" }"),
+        &[("S", "hunter2")],
+    );
+    let tokens = |config: &Config| match &config.security_schemes["t"].kind {
+        SchemeKind::Bearer { tokens, .. } => tokens.claims.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(tokens(&config), ["tenant", "groups"]);
+    let point = DecisionPoint {
+        kind: DecisionKind::Opa,
+        url: "http://[::1]:1/v1/data/a".to_owned(),
+        ca: None,
+        token: Some(Secret::new("hunter2".to_owned())),
+        timeout: Duration::from_millis(500),
+        cache_ttl: Duration::ZERO,
+        concurrent: 256,
+        claims: vec!["tenant".to_owned()],
+    };
+    assert_eq!(config.decision_points["p"], point);
+    assert_eq!(config.agents[0].policy.decision_point.as_deref(), Some("p"));
+    let config = good(&text("  p: { kind: ext_authz, url: https://a }"), &[]);
+    assert!(tokens(&config).is_empty(), "it is told none");
 }
 
 #[test]

@@ -151,6 +151,7 @@ fn gateway(command: &str, file: &Path, text: &str) -> Program {
         "REDIS_PASSWORD",
         "LEDGER_SECRET",
         "INTROSPECTION_SECRET",
+        "DECISION_TOKEN",
     ] {
         program.env(name, SECRET);
     }

@@ -8,6 +8,7 @@ mod keys;
 pub mod program;
 pub mod reload;
 mod reload_agents;
+mod reload_decisions;
 mod reload_endpoints;
 mod reload_listeners;
 mod reload_refused;

@@ -98,7 +98,7 @@ fn with_scheme(text: &str, scheme: &str) -> String {
 }
 
 /// The stream behind its first event: from there on it is the configuration that ends it.
-async fn begun(mut response: Response<Incoming>) -> Response<Incoming> {
+pub(super) async fn begun(mut response: Response<Incoming>) -> Response<Incoming> {
     let frame = tokio::time::timeout(PATIENCE, response.body_mut().frame()).await;
     let first = frame.expect("in time").expect("an event").expect("whole").into_data();
     assert!(first.expect("data").starts_with(b"data: "));
@@ -110,10 +110,10 @@ fn opening(task: &str) -> String {
     request().replace("\"x\"", &format!("\"{task}\""))
 }
 
-const CUT: (String, bool) = (String::new(), false);
+pub(super) const CUT: (String, bool) = (String::new(), false);
 
 /// A stream of one kind goes on, another ends broken: by the record, the metric and the agent's own connections.
-async fn ended(desk: &Desk, reason: &str, count: usize) {
+pub(super) async fn ended(desk: &Desk, reason: &str, count: usize) {
     let counted = format!("a2a_gateway_streams_revoked_total{{reason=\"{reason}\"}}");
     eventually("streams are ended and counted", || async {
         desk.gateway.metric(&counted).await == count as f64

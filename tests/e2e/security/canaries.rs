@@ -90,6 +90,7 @@ security_schemes:
   signed: {{ type: http, scheme: bearer, issuer: "{ISSUER}", audience: [ a2a ], jwks_file: keys.json }}
   opaque: {{ type: http, scheme: bearer, issuer: "https://other.example", introspection: {{ url: "{}?key=canary-url", client_id: gateway, client_secret_file: client-secret }} }}
   checked: {{ type: http, scheme: digest, check: {{ url: "{}?key=canary-check" }} }}
+decision_points: {{ p: {{ kind: opa, url: "{}?key=canary-decision-url", token: canary-decision-token }} }}
 security: [ {{ header: [] }}, {{ query: [] }}, {{ cookie: [] }}, {{ people: [] }}, {{ signed: [] }}, {{ opaque: [] }}, {{ checked: [] }} ]
 agents:
   - name: agent
@@ -98,7 +99,7 @@ agents:
       endpoints: [ {{ url: "http://{}/" }} ]
       credential: {{ header: {{ name: X-Agent-Key, value: canary-agent-key }} }}
       assertion: {{}}
-    policy: {{ task_owner: none, allow: [ {{ name: any, when: "principal.name != 'canary-nobody'" }}, {{ when: "message.metadata.pin == 'x'" }} ] }}
+    policy: {{ task_owner: none, decision_point: p, allow: [ {{ name: any, when: "principal.name != 'canary-nobody'" }}, {{ when: "message.metadata.pin == 'x'" }} ] }}
 "#,
         server.url(COLLECTOR),
         sha256("canary-header"),
@@ -106,6 +107,7 @@ agents:
         sha256("canary-cookie"),
         server.url("/introspect"),
         server.url("/check"),
+        server.url("/decide"),
         agent.address
     );
     Ground {
@@ -126,6 +128,8 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
     });
     server.says("/check?key=canary-check", 200, json!({ "sub": "ann" }));
     server.says(COLLECTOR, 200, json!({}));
+    let decided = "/decide?key=canary-decision-url";
+    server.says(decided, 200, json!({ "result": true, "why": "canary-reason" }));
     let Ground {
         folder,
         agent,
@@ -229,6 +233,19 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
             .filter(|line| line.replace("canary-nobody", "").contains(&secret));
         let lines: Vec<String> = lines.map(|line| line.chars().take(400).collect()).collect();
         assert_eq!(lines, Vec::<String>::new(), "{secret}");
+    }
+
+    // The decision point gets its token and what the message says of itself, and nothing that callers showed.
+    let questions = server.questions(decided);
+    assert_eq!(questions.len(), 7);
+    for question in questions {
+        assert_eq!(question.field("authorization"), Some("Bearer canary-decision-token"));
+        let told = question
+            .head
+            .replace("canary-decision-url", "")
+            .replace("canary-decision-token", "");
+        let body = String::from_utf8_lossy(&question.body).replace("canary-pin", "");
+        assert!(!told.contains(CANARY) && !body.contains(CANARY), "{told}{body}");
     }
 
     // The agent gets what it should, and nothing of what callers showed.

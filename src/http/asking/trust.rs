@@ -1,4 +1,4 @@
-//! Whom the gateway believes where it fetches keys or asks about credentials.
+//! Whom the gateway believes where it fetches keys, or asks about credentials and calls.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::sha256;
-use crate::config::files;
+use crate::config::{files, with_causes};
 use crate::http::fetch::Fetcher;
 
 /// What the certificates of others must chain to; a CA file is read again on reload.
-pub(super) struct Trust {
+pub struct Trust {
     ca: Option<PathBuf>,
     system: System,
     believed: ArcSwap<Believed>,
@@ -20,7 +20,7 @@ pub(super) struct Trust {
 
 /// Whether the system's certificates are needed where no CA file is named.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum System {
+pub enum System {
     Needed,
     /// Where it may turn out later that somebody is asked over TLS.
     Wanted,
@@ -28,15 +28,15 @@ pub(super) enum System {
 }
 
 /// A fetcher, and what it was made from.
-pub(super) struct Believed {
-    pub(super) fetcher: Fetcher,
+pub struct Believed {
+    pub fetcher: Fetcher,
     /// Of the CA file; zeros for the system's roots.
     digest: [u8; 32],
 }
 
 impl System {
     /// For what is asked at this URL and nowhere else.
-    pub(super) fn of(url: &str) -> Self {
+    pub fn of(url: &str) -> Self {
         if url.starts_with("http://") {
             Self::Unneeded
         } else {
@@ -47,7 +47,7 @@ impl System {
 
 impl Trust {
     /// Blocking.
-    pub(super) fn load(ca: Option<&Path>, system: System) -> Result<Self, String> {
+    pub fn load(ca: Option<&Path>, system: System) -> Result<Self, String> {
         Ok(Self {
             ca: ca.map(Path::to_owned),
             system,
@@ -55,12 +55,12 @@ impl Trust {
         })
     }
 
-    pub(super) fn now(&self) -> Arc<Believed> {
+    pub fn now(&self) -> Arc<Believed> {
         self.believed.load_full()
     }
 
     /// What the CA file says now, if it says something new. Blocking.
-    pub(super) fn changed(&self) -> Result<Option<Believed>, String> {
+    pub fn changed(&self) -> Result<Option<Believed>, String> {
         if self.ca.is_none() {
             return Ok(None);
         }
@@ -68,7 +68,7 @@ impl Trust {
         Ok((new.digest != self.believed.load().digest).then_some(new))
     }
 
-    pub(super) fn believe(&self, new: Believed) {
+    pub fn believe(&self, new: Believed) {
         self.believed.store(Arc::new(new));
     }
 }
@@ -79,7 +79,7 @@ impl Believed {
         let mut digest = [0; 32];
         match ca {
             Some(path) => {
-                let pem = files::read(path).map_err(|error| super::api_key::describe(&error))?;
+                let pem = files::read(path).map_err(|error| with_causes(&error))?;
                 digest = sha256(&[&pem]);
                 for certificate in CertificateDer::pem_slice_iter(&pem) {
                     let certificate = certificate.map_err(|error| format!("{} is not PEM: {error}", path.display()))?;

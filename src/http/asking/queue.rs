@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::http::forwarded;
 
 /// The subscriber of each check, in no order.
-pub(super) struct Queue {
+pub struct Queue {
     taken: Mutex<Vec<IpAddr>>,
     most: usize,
     most_of_one: usize,
 }
 
 impl Queue {
-    pub(super) fn new(most: usize, most_of_one: usize) -> Arc<Self> {
+    pub fn new(most: usize, most_of_one: usize) -> Arc<Self> {
         Arc::new(Self {
             taken: Mutex::default(),
             most,
@@ -21,7 +21,7 @@ impl Queue {
         })
     }
 
-    pub(super) fn enter(self: &Arc<Self>, client: IpAddr) -> Option<Place> {
+    pub fn enter(self: &Arc<Self>, client: IpAddr) -> Option<Place> {
         let subscriber = forwarded::subscriber(client);
         let mut taken = self.lock();
         let of_one = taken.iter().filter(|known| **known == subscriber).count();
@@ -41,7 +41,7 @@ impl Queue {
 }
 
 /// Left on drop.
-pub(super) struct Place {
+pub struct Place {
     queue: Arc<Queue>,
     subscriber: IpAddr,
 }
