@@ -87,7 +87,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// To what its token is bound.
+    /// To what its token is bound, if it is one.
     fn bound(&self) -> Option<&Bound> {
         match &self.credential {
             Credential::Token { bound, .. } => Some(bound),
@@ -331,9 +331,14 @@ fn hex(bytes: &[u8]) -> String {
         })
 }
 
-/// The token of a request whose principal was proved by one, and when that ends, in seconds since 1970.
+/// The token of a request by which its principal was proved, and when that ends, in seconds since 1970. One that was shown beside
+/// what proved the caller is nobody's.
 pub fn bearer<'h>(principal: &Principal, headers: &'h HeaderMap) -> Option<(&'h str, u64)> {
-    let expires = principal.expires()?;
+    if !principal.evidence.iter().any(|evidence| evidence.bound().is_some()) {
+        return None;
+    }
+    // What its issuer vouches for without an end is asked about again.
+    let expires = principal.expires().unwrap_or(u64::MAX);
     match authorization(headers) {
         Authorization::One { scheme, credentials }
             if scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"dpop") =>
