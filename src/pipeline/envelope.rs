@@ -402,6 +402,14 @@ impl Talk<'_> {
             let permit = self.permit(known, &enforced, held).await?;
             (permit, enforced.ownership.clone())
         };
+        // Until it is answered: what a delegation begins there, nothing here knows.
+        let _place = match matches!(known.message.kind, Kind::Delegation) && agent.limiter.asks_beginnings() {
+            true => {
+                let slot = held.slot.get_or_insert_default();
+                Box::pin(pipeline.place(agent, self.client, &permit, slot)).await?
+            }
+            false => None,
+        };
         let way = match self.endpoint(known)? {
             Some(endpoint) => Way::Owned(endpoint),
             None => Way::Free,
@@ -502,6 +510,8 @@ impl Talk<'_> {
         for stage in [Stage::Caller(&id), Stage::Call(&id, operation)] {
             limiter.admit(&mut slot, self.client, stage).await.map_err(limited)?;
         }
+        // It was read before its agent was known.
+        slot.charge(Direction::In, known.bytes.len());
         held.slot.get_or_insert_default().join(slot);
         // A message names no task, whatever it says.
         let call = Call {

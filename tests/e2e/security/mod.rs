@@ -3,6 +3,7 @@
 mod audit;
 mod audit_full;
 mod canaries;
+mod envelope_rules;
 mod explain;
 mod http_external_check;
 mod oauth2_dpop;
