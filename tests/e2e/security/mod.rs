@@ -14,6 +14,7 @@ mod open_id_connect_discovery;
 mod policy;
 mod protected_resource_metadata;
 mod quotas;
+mod quotas_bindings;
 mod revocations;
 pub mod token_server;
 mod tokens;
