@@ -138,6 +138,7 @@ impl Common {
         });
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.count(metrics);
+        verifiers.tell(&self.ground.audit);
         verifiers.start(drain);
         let agents = next
             .agents

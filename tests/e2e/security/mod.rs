@@ -2,6 +2,7 @@
 
 mod audit;
 mod audit_full;
+mod audit_keys;
 mod canaries;
 mod envelope_rules;
 mod explain;
