@@ -6,6 +6,7 @@ mod audit_keys;
 mod canaries;
 mod envelope_rules;
 mod explain;
+mod explain_agrees;
 mod http_external_check;
 mod oauth2_dpop;
 mod oauth2_introspection;
