@@ -166,6 +166,7 @@ pub async fn explain(mut config: Config, clock: Clock, asked: &Asked, from: &Fro
             chain: None,
         },
         listener: Arc::from(listener.name.as_str()),
+        door: None,
         trusted_proxies: listener.trusted_proxies.clone().into(),
         address: hygiene::value(&from.address.to_string()),
         refusal: Refusal::default(),

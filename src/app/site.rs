@@ -27,7 +27,7 @@ use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
 use crate::observe::access::AccessLog;
 use crate::observe::record::Observer;
-use crate::pipeline::{Agent, Current, ListenerRules, Pipeline};
+use crate::pipeline::{Agent, Current, ListenerRule, ListenerRules, Pipeline};
 use crate::push;
 use crate::route::Routes;
 use crate::tls::ExpiryKind;
@@ -182,6 +182,7 @@ impl Common {
         let keys = signer.as_ref();
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
+            listeners: listener_rules(&config, &listeners),
             keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
             ..next
         });
@@ -310,7 +311,7 @@ fn pipeline(
         until: ground.drain.until_deadline(),
         routes: Routes::build(&config.agents, &config.public_url),
         agents,
-        listeners: listener_rules(config),
+        listeners: ListenerRules::default(),
         open: Rules::default(),
         verifiers,
         affinity: affinity.clone(),
@@ -338,10 +339,17 @@ fn pipeline(
     }
 }
 
-fn listener_rules(config: &Config) -> ListenerRules {
-    let with_rules = config.listeners.iter().filter(|listener| !listener.allow.is_empty());
-    let named = with_rules.map(|listener| (listener.name.clone(), Rules::new(&listener.allow)));
-    ListenerRules(named.collect())
+/// Of every listener, those included that nothing is bound for.
+fn listener_rules(config: &Config, listening: &[Listening]) -> ListenerRules {
+    let rules = config.listeners.iter().map(|listener| {
+        let known = listening.iter().find(|known| known.section.name == listener.name);
+        ListenerRule {
+            door: known.map(|known| known.door.id()),
+            name: Arc::from(listener.name.as_str()),
+            rules: Rules::new(&listener.allow),
+        }
+    });
+    ListenerRules(rules.collect())
 }
 
 /// Also where it is another agent that is told so: what one gateway writes must not come from a caller anywhere.

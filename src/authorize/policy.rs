@@ -162,6 +162,8 @@ pub struct Asking {
     pub asked: Asked,
     pub call: Arc<Call>,
     pub skill: Option<String>,
+    /// Who showed what the skill demands, where that is more than the agent does.
+    pub shown: Option<Arc<Principal>>,
     /// `None`: no rule reads it, or it cannot be judged.
     pub metadata: Option<Metadata>,
     /// Whose the task is that the call names, and its last known state.
@@ -256,6 +258,16 @@ impl Judgement {
 
     pub fn decision(&self) -> &Decision {
         &self.decision
+    }
+
+    /// The skill that the call names, if it names one.
+    pub fn skill(&self) -> Option<&str> {
+        self.asking.skill.as_deref()
+    }
+
+    /// Who showed what the skill demands.
+    pub fn shown(&self) -> Option<&Arc<Principal>> {
+        self.asking.shown.as_ref()
     }
 
     /// Whether other rules allow the call, too, to somebody who may be another by now. Its time and its task are as they were.

@@ -12,7 +12,8 @@ use http::HeaderValue;
 use ipnet::IpNet;
 
 use super::Pipeline;
-use crate::authorize::Permit;
+use crate::authenticate::Principal;
+use crate::authorize::{Judgement, Permit};
 use crate::http::framing::Refusal;
 use crate::observe::{Outcome, Reason};
 use crate::respond::Reject;
@@ -72,7 +73,10 @@ impl Current {
 /// What the connection tells of a request.
 pub struct Downstream {
     pub peer: Peer,
+    /// The listener's name when the connection was accepted. Another configuration may call it otherwise.
     pub listener: Arc<str>,
+    /// By which configurations know the listener, whatever they call it; `None`: by its name.
+    pub door: Option<u64>,
     pub trusted_proxies: Arc<[IpNet]>,
     /// The peer's address as a header value, made once a connection.
     pub address: HeaderValue,
@@ -101,6 +105,14 @@ impl Downstream {
         let reject = Reject::new(Reason::Unauthenticated);
         Err(reject.challenging("MutualTLS realm=\"a2a-gateway\"").closing())
     }
+
+    /// How long the first is good of what permitted a stream and expires.
+    fn left(&self, held: &standing::Held, now: u64) -> Option<Duration> {
+        let ends = held
+            .principals()
+            .filter_map(|known| known.expires_after(now, &self.peer));
+        ends.min().map(|end| Duration::from_secs(end.saturating_sub(now)))
+    }
 }
 
 impl Standing for Downstream {
@@ -116,15 +128,19 @@ impl Standing for Downstream {
                 detail: None,
             };
         }
-        let ended = if self.is_trusted() {
-            pipeline.revoked(agent, &self.listener, held, touched)
-        } else {
+        let now = pipeline.observer.clock.unix_seconds();
+        let ended = if !self.is_trusted() {
             Some(NOT_TRUSTED)
+        } else if held.principals().any(|known| known.outlives(&self.peer, now)) {
+            Some(NOT_VALID)
+        } else {
+            pipeline.revoked(agent, self, held, touched)
         };
         match ended {
             None => Asked::GoOn {
                 version: pipeline.version,
                 until: pipeline.until.clone().cancelled_owned(),
+                left: self.left(held, now),
             },
             Some(reason) => {
                 let metrics = &pipeline.observer.metrics;
@@ -140,6 +156,7 @@ impl Standing for Downstream {
 
 /// The client certificate was good when the connection began.
 const NOT_TRUSTED: &str = "certificate-not-trusted";
+const NOT_VALID: &str = "credential-not-valid";
 
 impl Pipeline {
     /// What a stream that this configuration permits waits on.
@@ -147,18 +164,28 @@ impl Pipeline {
         let until = self.until.clone().cancelled_owned();
         let principal = permit.principal().clone();
         let now = self.observer.clock.unix_seconds();
-        let left = principal
-            .expires()
-            .map(|at| Duration::from_secs(at.saturating_sub(now)));
         let held = standing::Held {
             principal,
             judgement: permit.judgement().cloned(),
+        };
+        // What ended within the leeway is asked about at once.
+        let ended = held.principals().filter_map(Principal::expires).any(|end| end <= now);
+        let left = if ended {
+            Some(Duration::ZERO)
+        } else {
+            downstream.left(&held, now)
         };
         Leave::new(downstream.clone(), held, left, self.version, until)
     }
 
     /// Why a stream that an earlier configuration permitted may not go on, if it may not.
-    fn revoked(&self, name: &str, listener: &str, held: &standing::Held, touched: Touched<'_>) -> Option<&'static str> {
+    fn revoked(
+        &self,
+        name: &str,
+        downstream: &Downstream,
+        held: &standing::Held,
+        touched: Touched<'_>,
+    ) -> Option<&'static str> {
         let principal = &*held.principal;
         let Some(agent) = self.agents.iter().find(|known| *known.metrics.name == *name) else {
             return Some("agent-removed");
@@ -167,18 +194,18 @@ impl Pipeline {
         let enforced = agent.enforced.load();
         let Some(enforced) = enforced.as_ref() else {
             // Its card will tell. Until then the credential has to be good at least.
-            return (!known()).then_some("credential-not-valid");
+            return (!known()).then_some(NOT_VALID);
         };
         let Some(again) = enforced.requirement.readmit(principal) else {
-            return Some(if known() {
-                "requirement-not-met"
-            } else {
-                "credential-not-valid"
-            });
+            return Some(if known() { "requirement-not-met" } else { NOT_VALID });
         };
+        let admits = |judgement: &Arc<Judgement>| enforced.admits_to(judgement, principal);
+        if !held.judgement.as_ref().is_none_or(admits) {
+            return Some("requirement-not-met");
+        }
         let ownership = &enforced.ownership;
         let owner = touched.task.and_then(|task| self.affinity.task(name, task));
-        let policies = self.policies(listener, agent);
+        let policies = self.policies(downstream, agent);
         let allowed = held.judgement.as_ref().map_or_else(
             || policies.is_open(),
             |judgement| judgement.stands(policies, principal, &again),

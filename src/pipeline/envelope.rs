@@ -189,7 +189,8 @@ impl Talk<'_> {
     async fn caller(&self, parts: &mut request::Parts, held: &mut Held) -> Result<Result<Caller, Reject>, Reject> {
         if let Some(token) = token(&parts.headers) {
             let holder = self.desk.holder(&token);
-            let holder = holder.filter(|caller| caller.principal.is_at(&self.downstream.peer));
+            let (peer, now) = (&self.downstream.peer, self.pipeline.observer.clock.unix_seconds());
+            let holder = holder.filter(|caller| caller.principal.is_at(peer) && !caller.principal.outlives(peer, now));
             // Nobody else has a use for it.
             parts.headers.remove(header::AUTHORIZATION);
             return match holder {
@@ -504,7 +505,7 @@ impl Talk<'_> {
             place: Place::Rpc,
         };
         let pipeline = self.pipeline;
-        let policies = pipeline.policies(&self.downstream.listener, known.agent);
+        let policies = pipeline.policies(self.downstream, known.agent);
         let asked = pipeline.asked(self.downstream, known.agent, self.client);
         let admitted = authorize::route(route, principal, &enforced.ownership, policies, &asked)?;
         for stage in [Stage::Caller(&id), Stage::Call(&id, operation)] {

@@ -152,7 +152,7 @@ impl Pipeline {
         for limit in section.iter().flat_map(|section| &section.rate_limits) {
             lines.say("limit", limited(limit));
         }
-        let policies = self.policies(&downstream.listener, agent);
+        let policies = self.policies(downstream, agent);
         let asked = self.asked(downstream, agent, client);
         // The rules are told whole, those too that would refuse before the body is read.
         let later = Policies {

@@ -54,7 +54,7 @@ pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
 pub use self::explain::Explanation;
 use self::judging::Shown;
-pub use self::judging::{CallPolicy, ListenerRules, SkillDemand};
+pub use self::judging::{CallPolicy, ListenerRule, ListenerRules, SkillDemand};
 use self::reading::Reading;
 use self::send::Way;
 use self::translate::{Head, Translating};
@@ -279,7 +279,7 @@ impl Pipeline {
             Some(delegated) => enforced.readmit(&delegated.principal)?,
         };
         held.record.principal = Some(principal.id.clone());
-        let policies = self.policies(&downstream.listener, agent);
+        let policies = self.policies(downstream, agent);
         let source = self.asked(downstream, agent, client);
         let admitted = authorize::route(route, principal, &enforced.ownership, policies, &source)
             .inspect_err(|error| held.record.detail = Some(error.as_str()))

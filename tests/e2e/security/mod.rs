@@ -3,6 +3,7 @@
 mod audit;
 mod audit_full;
 mod audit_keys;
+mod bound_tokens;
 mod canaries;
 mod envelope_rules;
 mod explain;
@@ -18,6 +19,7 @@ mod protected_resource_metadata;
 mod quotas;
 mod quotas_bindings;
 mod revocations;
+mod skills;
 pub mod token_server;
 mod tokens;
 mod upstream_assertion;
