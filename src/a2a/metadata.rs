@@ -20,6 +20,8 @@ pub enum Error {
     TooLarge,
     /// It is no object.
     Malformed,
+    /// The message and its call say different things.
+    Conflicting,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -56,9 +58,13 @@ impl Metadata {
         }
     }
 
-    /// The message's value of this key, else the call's.
-    pub fn get(&self, key: &str) -> Option<&Json> {
-        self.message.get(key).or_else(|| self.call.get(key))
+    /// The message's value of this key, or the call's: an agent may look at either, so that both must say the same.
+    pub fn get(&self, key: &str) -> Result<Option<&Json>, Error> {
+        match (self.message.get(key), self.call.get(key)) {
+            (Some(message), Some(call)) if message != call => Err(Error::Conflicting),
+            (Some(value), _) | (None, Some(value)) => Ok(Some(value)),
+            (None, None) => Ok(None),
+        }
     }
 
     /// All of it; the message's where both have a key.

@@ -212,7 +212,6 @@ pub fn build(
             ..config.clone()
         };
         let enforced = before.agent.enforced.load();
-        let requirement = enforced.as_ref().map(|enforced| &enforced.requirement);
         let asks_the_same = match (before.agent.policy.rules.point(), calls.point()) {
             (Some(known), Some(point)) => Arc::ptr_eq(known, point),
             (known, point) => known.is_none() && point.is_none(),
@@ -223,7 +222,8 @@ pub fn build(
             && relayed.is_some()
             && section == before.section
             && *before.course.target.load().rules == *rules
-            && requirement
+            && enforced
+                .as_ref()
                 .zip(parts.verifiers)
                 .is_none_or(|(known, all)| known.is_of(all))
     });
@@ -475,9 +475,7 @@ impl Target {
     /// Publishes and enforces by its own rules what another one knows.
     fn take_over(&self, before: &Self) {
         let enforced = self.agent.enforced.load();
-        let in_order = enforced
-            .as_ref()
-            .is_none_or(|enforced| enforced.requirement.is_of(&self.verifiers));
+        let in_order = enforced.as_ref().is_none_or(|enforced| enforced.is_of(&self.verifiers));
         if !Arc::ptr_eq(&self.agent, &before.agent) || !in_order {
             self.carry(&before.agent.card);
         }

@@ -17,7 +17,6 @@ use crate::drain::Drain;
 use crate::export::{Collector, Exporter};
 use crate::gather::token::Tokens;
 use crate::observe::Metrics;
-use crate::pipeline::ListenerRules;
 use crate::push;
 use crate::ratelimit::Ledger;
 use crate::shared;
@@ -43,8 +42,8 @@ pub struct Next {
     pub acceptors: Vec<Option<Arc<Acceptor>>>,
     pub verifiers: Renewed,
     pub points: NextPoints,
-    /// Of the listeners that say something of calls.
-    pub rules: ListenerRules,
+    /// In the order of the listeners.
+    pub rules: Vec<Rules>,
     pub agents: Vec<agents::Built>,
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
@@ -118,10 +117,9 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         }
     };
     let rules = points.as_ref().map(|points| listener_rules(config, points.points()));
-    let rules = rules.unwrap_or_else(|| Ok(ListenerRules::default()));
-    let rules = rules.unwrap_or_else(|found| {
+    let rules = rules.unwrap_or_else(|| Ok(Vec::new())).unwrap_or_else(|found| {
         problems.extend(found);
-        ListenerRules::default()
+        Vec::new()
     });
     if let Store::Redis(redis) = &config.state.store
         && redis.secure
@@ -227,21 +225,17 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
     }
 }
 
-fn listener_rules(config: &Config, points: &Points) -> Result<ListenerRules, Vec<Problem>> {
-    let (mut named, mut problems) = (Vec::new(), Vec::new());
+fn listener_rules(config: &Config, points: &Points) -> Result<Vec<Rules>, Vec<Problem>> {
+    let (mut rules, mut problems) = (Vec::new(), Vec::new());
     for (index, listener) in config.listeners.iter().enumerate() {
         let key = format!("listeners[{index}].policy.decision_point");
         match points.named(&key, listener.decision_point.as_deref()) {
-            Ok(point) => {
-                let rules = Rules::new(&listener.allow).asking(point);
-                named.push((listener.name.clone(), rules));
-            }
+            Ok(point) => rules.push(Rules::new(&listener.allow).asking(point)),
             Err(problem) => problems.push(problem),
         }
     }
     if !problems.is_empty() {
         return Err(problems);
     }
-    named.retain(|(_, rules)| !rules.is_open());
-    Ok(ListenerRules(named.into()))
+    Ok(rules)
 }

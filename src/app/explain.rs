@@ -16,6 +16,7 @@ use super::site::Common;
 use super::{Error, Prepared, prepare};
 use crate::affinity::Affinity;
 use crate::authenticate;
+use crate::card::CardState;
 use crate::clock::Clock;
 use crate::config::{Config, Store, files};
 use crate::http::framing::Refusal;
@@ -140,9 +141,14 @@ pub async fn explain(mut config: Config, clock: Clock, asked: &Asked, from: &Fro
         .routes
         .select(asked.parts.uri.path(), || hygiene::host(&asked.parts));
     let agent = route.ok().and_then(|route| pipeline.agents.get(route.agent.0));
+    // What an agent speaks, and what its skills demand, its card tells.
     let known = |agent: &Arc<Agent>| {
-        let demands = agent.policy.skill.is_none() || agent.card.current().is_some();
-        agent.enforced.load().is_some() && demands
+        let mut sections = config.agents.iter();
+        let section = sections.find(|section| *section.name == *agent.metrics.name);
+        let is_told = section.is_some_and(|section| section.upstream.generation.is_some());
+        let needs_card = !is_told || agent.policy.skill.is_some();
+        let is_fetched = !matches!(*agent.card.state(), CardState::NotFetched { .. });
+        is_fetched || (!needs_card && agent.enforced.load().is_some())
     };
     let ready = || pipeline.verifiers.ready() && agent.is_none_or(known);
     let waiting = async {
@@ -160,6 +166,7 @@ pub async fn explain(mut config: Config, clock: Clock, asked: &Asked, from: &Fro
             chain: None,
         },
         listener: Arc::from(listener.name.as_str()),
+        door: None,
         trusted_proxies: listener.trusted_proxies.clone().into(),
         address: hygiene::value(&from.address.to_string()),
         refusal: Refusal::default(),

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -30,6 +31,8 @@ use crate::tls::{self, Acceptor, Peer};
 /// A listener of the configuration in force. Its socket and its connections outlive changes of everything else about it.
 pub struct Door {
     front: ArcSwap<Front>,
+    /// Of no other listener of the process.
+    id: u64,
     acceptor: Arc<ArcSwapOption<Acceptor>>,
     current: Arc<Current>,
     metrics: Metrics,
@@ -66,13 +69,20 @@ impl Door {
         drain: &Drain,
     ) -> Arc<Self> {
         let drain = drain.branch();
+        static LAST: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
+            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             front: ArcSwap::from_pointee(Front::new(listener, limits, &drain, metrics)),
             acceptor: Arc::new(ArcSwapOption::new(acceptor)),
             current: current.clone(),
             metrics: metrics.clone(),
             drain,
         })
+    }
+
+    /// By what the rules of the listener are found for its connections, whatever it is called.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// For connections from now on, but for whose certificates are believed.
@@ -193,6 +203,7 @@ impl Door {
             acceptor: peer.chain.is_some().then(|| self.acceptor.clone()),
             peer,
             listener: front.name.clone(),
+            door: Some(self.id),
             trusted_proxies: front.trusted_proxies.clone(),
             refusal,
             current: self.current.clone(),

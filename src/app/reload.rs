@@ -279,9 +279,22 @@ impl Reloading {
             detail: Some(&detail),
             ..Event::new(AuditEvent::ConfigurationReloaded, "ok")
         });
-        if !schemes.is_empty() {
+        let mut keys = next.verifiers.changed().to_vec();
+        let revoked = next.verifiers.verifiers().revoked();
+        if !Arc::ptr_eq(revoked, self.site.verifiers.revoked()) {
+            keys.push("(revocations_file)".to_owned());
+        }
+        let is_same_signer = match (&next.signer, &self.site.signer) {
+            (Some(signer), Some(before)) => Arc::ptr_eq(signer, before),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_same_signer {
+            keys.push("(assertions)".to_owned());
+        }
+        if !keys.is_empty() {
             audit.record(&Event {
-                detail: Some(&schemes),
+                detail: Some(&keys.join(",")),
                 ..Event::new(AuditEvent::KeysChanged, "ok")
             });
         }

@@ -28,7 +28,7 @@ use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
 use crate::observe::access::AccessLog;
 use crate::observe::record::Observer;
-use crate::pipeline::{Agent, Current, ListenerRules, Pipeline};
+use crate::pipeline::{Agent, Current, ListenerRule, ListenerRules, Pipeline};
 use crate::push;
 use crate::route::Routes;
 use crate::tls::ExpiryKind;
@@ -142,6 +142,7 @@ impl Common {
         });
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.count(metrics);
+        verifiers.tell(&self.ground.audit);
         verifiers.start(drain);
         let points = next.points.take();
         points.count(metrics);
@@ -186,8 +187,8 @@ impl Common {
         );
         let keys = signer.as_ref();
         self.current.replace(Pipeline {
-            listeners: rules,
             envelope: envelope.clone(),
+            listeners: listener_rules(&config, &listeners, rules),
             keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
             ..next
         });
@@ -344,6 +345,19 @@ fn pipeline(
         body_idle: config.limits.request_body_idle,
         body_whole: config.limits.request_body,
     }
+}
+
+/// Of every listener, those included that nothing is bound for.
+fn listener_rules(config: &Config, listening: &[Listening], rules: Vec<Rules>) -> ListenerRules {
+    let rules = config.listeners.iter().zip(rules).map(|(listener, rules)| {
+        let known = listening.iter().find(|known| known.section.name == listener.name);
+        ListenerRule {
+            door: known.map(|known| known.door.id()),
+            name: Arc::from(listener.name.as_str()),
+            rules,
+        }
+    });
+    ListenerRules(rules.collect())
 }
 
 /// Also where it is another agent that is told so: what one gateway writes must not come from a caller anywhere.

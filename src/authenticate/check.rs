@@ -84,12 +84,13 @@ impl Verifier {
         &self.challenge
     }
 
-    /// What a caller that the same service vouched for before would show now.
+    /// What a caller that the same service vouched for before would show now: whether it vouched for longer than this.
     pub(super) fn again(&self, evidence: &Evidence) -> Option<Arc<Proof>> {
         match &evidence.credential {
-            Credential::Vouched { by, .. } => {
+            Credential::Vouched { by, expires } => {
                 let is_same = *by == self.terms.by && evidence.id.starts_with(&format!("{}:", self.terms.kind()));
-                is_same.then(|| Proof::repeated(evidence))
+                let holds = expires.is_none_or(|end| self.clock.unix_seconds() < end);
+                (is_same && holds).then(|| Proof::repeated(evidence))
             }
             Credential::Key { .. }
             | Credential::User { .. }

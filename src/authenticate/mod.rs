@@ -85,7 +85,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// To what its token is bound.
+    /// To what its token is bound, if it is one.
     fn bound(&self) -> Option<&Bound> {
         match &self.credential {
             Credential::Token { bound, .. } => Some(bound),
@@ -202,16 +202,37 @@ impl Principal {
         })
     }
 
-    /// When the first of its credentials expires that does, in seconds since 1970.
+    /// When the first of its credentials is not good any more, of those that end, in seconds since 1970.
     pub fn expires(&self) -> Option<u64> {
-        let expires = self.evidence.iter().filter_map(|evidence| match &evidence.credential {
+        self.ends().min()
+    }
+
+    /// The same of those that are good at this moment, and of the certificate of the connection where a token is bound to it.
+    pub fn expires_after(&self, now: u64, peer: &Peer) -> Option<u64> {
+        let shown = peer.certificate.as_ref().filter(|_| self.is_bound_to_certificate());
+        let shown = shown.and_then(|shown| end_of(shown));
+        self.ends().chain(shown).filter(|end| *end > now).min()
+    }
+
+    fn ends(&self) -> impl Iterator<Item = u64> {
+        self.evidence.iter().filter_map(|evidence| match &evidence.credential {
             Credential::Token { expires, .. }
             | Credential::Vouched { expires, .. }
             | Credential::Key { expires, .. } => *expires,
-            Credential::Certificate(certificate) => u64::try_from(certificate.not_after).ok(),
+            Credential::Certificate(certificate) => end_of(certificate),
             Credential::User { .. } => None,
-        });
-        expires.min()
+        })
+    }
+
+    fn is_bound_to_certificate(&self) -> bool {
+        let mut bound = self.evidence.iter().filter_map(Evidence::bound);
+        bound.any(|bound| bound.certificate.is_some())
+    }
+
+    /// A token that is bound to the certificate of the connection is not good longer than that.
+    pub fn outlives(&self, peer: &Peer, now: u64) -> bool {
+        let end = peer.certificate.as_ref().and_then(|shown| end_of(shown));
+        self.is_bound_to_certificate() && end.is_some_and(|end| end <= now)
     }
 
     pub fn scopes(&self) -> &[String] {
@@ -241,6 +262,11 @@ impl Principal {
             .filter(|attribute| attribute.strip_prefix(&*name).is_some_and(|rest| rest.starts_with('=')));
         named.next().filter(|_| named.next().is_none())
     }
+}
+
+/// The first second in which a certificate is not good any more: it is in its last (RFC 5280 §4.1.2.5).
+fn end_of(certificate: &PeerCertificate) -> Option<u64> {
+    u64::try_from(certificate.not_after.saturating_add(1)).ok()
 }
 
 /// A credential that was checked: whom it names and what it may be used for.
@@ -334,9 +360,14 @@ fn hex(bytes: &[u8]) -> String {
         })
 }
 
-/// The token of a request whose principal was proved by one, and when that ends, in seconds since 1970.
+/// The token of a request by which its principal was proved, and when that ends, in seconds since 1970. One that was shown beside
+/// what proved the caller is nobody's.
 pub fn bearer<'h>(principal: &Principal, headers: &'h HeaderMap) -> Option<(&'h str, u64)> {
-    let expires = principal.expires()?;
+    if !principal.evidence.iter().any(|evidence| evidence.bound().is_some()) {
+        return None;
+    }
+    // What its issuer vouches for without an end is asked about again.
+    let expires = principal.expires().unwrap_or(u64::MAX);
     match authorization(headers) {
         Authorization::One { scheme, credentials }
             if scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"dpop") =>

@@ -9,8 +9,8 @@
 //! read never twice within `cooldown`. One that cannot be had leaves the place that was known; one that says something
 //! wrong is refused, nothing is fetched from what it names, and the known keys go on.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -21,7 +21,8 @@ use tokio::time::Instant;
 
 use super::discovery;
 use super::jwks::{self, KeySet};
-use crate::config::{FetchedKeys, KeysPlace};
+use crate::audit::{Event, Trail};
+use crate::config::{AuditEvent, FetchedKeys, KeysPlace};
 use crate::http::asking::{System, Trust};
 use crate::http::fetch;
 
@@ -56,6 +57,7 @@ pub(super) struct Remote {
     pub(super) trust: Trust,
     started: AtomicBool,
     bell: Notify,
+    trail: OnceLock<Trail>,
     attempts: watch::Sender<Attempts>,
 }
 
@@ -102,6 +104,7 @@ impl Remote {
             trust: Trust::load(fetched.ca.as_deref(), system)?,
             started: AtomicBool::new(false),
             bell: Notify::new(),
+            trail: OnceLock::new(),
             attempts: watch::Sender::new(Attempts::default()),
         })
     }
@@ -109,6 +112,11 @@ impl Remote {
     /// True once: whoever gets it runs the job.
     pub(super) fn claim_start(&self) -> bool {
         !self.started.swap(true, Ordering::Relaxed)
+    }
+
+    /// Keys that take the place of others are on record from then on.
+    pub(super) fn tell(&self, trail: &Trail) {
+        self.trail.get_or_init(|| trail.clone());
     }
 
     /// Fetches for as long as it is polled.
@@ -205,8 +213,15 @@ impl Remote {
         document.due = false;
         // The same set again keeps its generation, so that the checks of the last hour stay good.
         let known = self.keys.load_full();
-        if known.is_none_or(|known| known.digest != new.digest) {
+        if known.as_ref().is_none_or(|known| known.digest != new.digest) {
             self.keys.store(Some(Arc::new(new)));
+            // The first ones change nothing.
+            if let Some(trail) = self.trail.get().filter(|_| known.is_some()) {
+                trail.record(&Event {
+                    detail: Some(&self.scheme),
+                    ..Event::new(AuditEvent::KeysChanged, "ok")
+                });
+            }
             tracing::info!(scheme = &*self.scheme, "the key set has changed");
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! Proofs of possession that were taken, so that none is taken twice (RFC 9449 §11.1).
 //!
 //! One table for all schemes, which outlives reloads: a proof that one scheme took is no other's. Only proofs of good tokens
-//! come here. Each is kept for as long as it could be shown again; where there is no room it is refused, because one that is
-//! forgotten could be taken twice, and one key gets a part of the room alone. The table is of this process: another gateway,
+//! come here. Each is kept for as long as it could be shown again, by the longest time that any scheme has had; where there is no
+//! room it is refused, because one that is forgotten could be taken twice, and one key gets a part of the room alone. Nothing is
+//! taken that is as old as what was forgotten: a reload may give proofs more time than they had. The table is of this process: another gateway,
 //! or this one after a restart, knows nothing of it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -31,12 +33,16 @@ pub(super) struct Proof {
     pub key: [u8; 32],
     /// Of its key and its `jti`.
     pub id: [u8; 32],
+    /// When it was made, as it says.
+    pub made: u64,
     /// The last second in which it is good.
     pub until: u64,
 }
 
 pub(super) struct Replays {
     most: usize,
+    /// How many seconds proofs have at most.
+    longest: AtomicU64,
     table: Mutex<Table>,
 }
 
@@ -46,12 +52,15 @@ struct Table {
     /// By the last second in which they are good.
     ends: BTreeMap<u64, Vec<Ends>>,
     of_key: HashMap<[u8; 32], usize, RandomState>,
+    /// When the latest was made of those that are forgotten.
+    forgotten: u64,
     told: Option<Instant>,
 }
 
 struct Ends {
     id: [u8; 32],
     key: [u8; 32],
+    made: u64,
 }
 
 /// Stands with a request that shows a proof: the proof that was taken for it. Several schemes, and what a skill demands, may
@@ -76,8 +85,14 @@ impl Replays {
     pub(super) fn of(most: usize) -> Self {
         Self {
             most,
+            longest: AtomicU64::new(0),
             table: Mutex::default(),
         }
+    }
+
+    /// Some scheme takes proofs for so many seconds after they were made.
+    pub(super) fn keep_for(&self, seconds: u64) {
+        self.longest.fetch_max(seconds, Ordering::Relaxed);
     }
 
     /// `now` in seconds since 1970.
@@ -97,7 +112,7 @@ impl Replays {
     pub(super) fn insert(&self, proof: &Proof, now: u64) -> Result<(), Refusal> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.forget(now);
-        if table.seen.contains(&proof.id) {
+        if table.seen.contains(&proof.id) || proof.made <= table.forgotten {
             return Err(Refusal::Because(Invalid::ReplayedProof));
         }
         let of_key = table.of_key.get(&proof.key).copied().unwrap_or_default();
@@ -117,8 +132,11 @@ impl Replays {
         let ends = Ends {
             id: proof.id,
             key: proof.key,
+            made: proof.made,
         };
-        table.ends.entry(proof.until).or_default().push(ends);
+        let longest = self.longest.load(Ordering::Relaxed);
+        let until = proof.until.max(proof.made.saturating_add(longest));
+        table.ends.entry(until).or_default().push(ends);
         Ok(())
     }
 }
@@ -129,7 +147,8 @@ impl Table {
         while let Some(first) = self.ends.first_entry()
             && *first.key() < now
         {
-            for Ends { id, key } in first.remove() {
+            for Ends { id, key, made } in first.remove() {
+                self.forgotten = self.forgotten.max(made);
                 self.seen.remove(&id);
                 if let Some(count) = self.of_key.get_mut(&key) {
                     *count = count.saturating_sub(1);

@@ -69,6 +69,12 @@ impl Revoked {
                 "certificates[{index}] must be the SHA-256 of the DER, 64 hex digits"
             ));
         }
+        // Ids themselves have none: each scheme's is asked by itself.
+        if let Some(joined) = raw.principals.iter().find(|text| text.contains('+')) {
+            wrong(format!(
+                "principals: `{joined}` is of several schemes together; name the id that one of them gave, without `+`"
+            ));
+        }
         let (patterns, principals): (Vec<_>, Vec<_>) = raw.principals.into_iter().partition(|text| text.contains('*'));
         if patterns.len() > MAX_PATTERNS {
             wrong(format!("principals has more than {MAX_PATTERNS} entries with `*`"));
@@ -93,6 +99,11 @@ impl Revoked {
         self.digest != other.digest
     }
 
+    /// Whether somebody of this id is on the list, of whom nothing else is known.
+    pub fn names_id(&self, id: &str) -> bool {
+        id.split('+').any(|id| self.has_id(id))
+    }
+
     /// Whether anything by which the caller is known is on the list.
     pub(super) fn names(&self, principal: &Principal) -> bool {
         principal.evidence.iter().any(|evidence| self.has(evidence))
@@ -104,25 +115,26 @@ impl Revoked {
             id, facts, credential, ..
         }: &Evidence,
     ) -> bool {
-        let named = |pattern: &String| matches(pattern.as_bytes(), id.as_bytes());
         let token = || {
             let id = facts.token_id.as_ref();
             id.is_some_and(|id| self.tokens.contains(id))
         };
-        let certificate = || match credential {
-            Credential::Certificate(certificate) if !self.certificates.is_empty() => {
-                self.certificates.contains(&hex(&certificate.fingerprint))
-            }
-            Credential::Certificate(_)
-            | Credential::Key { .. }
-            | Credential::User { .. }
-            | Credential::Token { .. }
-            | Credential::Vouched { .. } => false,
+        let certificate = || {
+            let fingerprint = match credential {
+                Credential::Certificate(certificate) => Some(certificate.fingerprint),
+                // It is good with this certificate alone.
+                Credential::Token { bound, .. } => bound.certificate,
+                Credential::Key { .. } | Credential::User { .. } | Credential::Vouched { .. } => None,
+            };
+            let listed = |fingerprint: [u8; 32]| self.certificates.contains(&hex(&fingerprint));
+            !self.certificates.is_empty() && fingerprint.is_some_and(listed)
         };
-        (!self.principals.is_empty() && self.principals.contains(&**id))
-            || self.patterns.iter().any(named)
-            || token()
-            || certificate()
+        self.has_id(id) || token() || certificate()
+    }
+
+    fn has_id(&self, id: &str) -> bool {
+        let named = |pattern: &String| matches(pattern.as_bytes(), id.as_bytes());
+        (!self.principals.is_empty() && self.principals.contains(id)) || self.patterns.iter().any(named)
     }
 }
 

@@ -18,6 +18,7 @@ use super::resource::{self, Resource, Told};
 use super::revoked::Revoked;
 use super::{Credential, CredentialPlaces, Evidence, Invalid, Principal, Shown, basic, certificate, check, token};
 use crate::a2a::security::{SchemeName, Security};
+use crate::audit::Trail;
 use crate::clock::Clock;
 use crate::config::{Problem, Scheme, SchemeKind, SenderConstraint};
 use crate::drain::Drain;
@@ -141,6 +142,15 @@ impl Verifiers {
         for verifier in self.verifiers.values() {
             if let Kind::Bearer(verifier) = &verifier.kind {
                 verifier.start(drain);
+            }
+        }
+    }
+
+    /// Keys that issuers exchange are on record from then on.
+    pub fn tell(&self, trail: &Trail) {
+        for verifier in self.verifiers.values() {
+            if let Kind::Bearer(verifier) = &verifier.kind {
+                verifier.tell(trail);
             }
         }
     }

@@ -58,6 +58,16 @@ impl Judgement {
         }
     }
 
+    /// The skill that the call names, if it names one.
+    pub fn skill(&self) -> Option<&str> {
+        self.asking.skill.as_deref()
+    }
+
+    /// Who showed what the skill demands.
+    pub fn shown(&self) -> Option<&Arc<Principal>> {
+        self.asking.shown.as_ref()
+    }
+
     /// The rule that decided, else the decision point that was asked last.
     pub fn decided_by(&self) -> Option<&Arc<str>> {
         let point = || points(&self.listener, &self.agent).last();

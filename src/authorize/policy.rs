@@ -192,6 +192,8 @@ pub struct Asking {
     pub asked: Asked,
     pub call: Arc<Call>,
     pub skill: Option<String>,
+    /// Who showed what the skill demands, where that is more than the agent does.
+    pub shown: Option<Arc<Principal>>,
     /// `None`: no rule reads it, or it cannot be judged.
     pub metadata: Option<Metadata>,
     /// Whose the task is that the call names, and its last known state.

@@ -331,7 +331,7 @@ impl<'a> Checker<'a> {
     /// What would fail at each evaluation is found here. Patterns are never a caller's.
     fn constants(&self, at: &IdedExpr, name: &str, arguments: &[IdedExpr]) -> Result<(), Error> {
         let is_sound = match (name, arguments) {
-            ("matches", [pattern]) => {
+            (functions::MATCHES, [pattern]) => {
                 let Some(pattern) = text_of(pattern) else {
                     return Err(self.wrong(at, "the pattern of `matches` must stand here as text"));
                 };

@@ -1,16 +1,28 @@
 //! The functions that expressions may call: those of CEL's standard library that need nothing but their arguments, and one for
 //! addresses.
+//!
+//! `matches` is not the library's, which reads its pattern again for each text: in a macro over a caller's metadata that would
+//! cost a call seconds.
 
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use cel::common::types::{CelBool, CelString};
 use cel::{Env, ExecutionError};
 use ipnet::IpNet;
+use quick_cache::sync::Cache;
+use regex::Regex;
 
 use super::scope::Type;
 
 /// Name of the function that tells whether an address is of a network.
 pub(super) const IN_NETWORK: &str = "inNetwork";
+
+pub(super) const MATCHES: &str = "matches";
+/// Patterns stand in the configuration, some dozens of them; the least used one is read again.
+const MAX_PATTERNS: usize = 1_000;
+
+static PATTERNS: LazyLock<Cache<String, Regex>> = LazyLock::new(|| Cache::new(MAX_PATTERNS));
 
 /// One way to call a function. A method has its target as its first argument.
 pub(super) struct Signature {
@@ -36,7 +48,7 @@ pub(super) fn signatures() -> Vec<Signature> {
         add("size", true, std::slice::from_ref(&sized), Int);
         add("size", false, &[sized], Int);
     }
-    for name in ["contains", "startsWith", "endsWith", "matches", IN_NETWORK] {
+    for name in ["contains", "startsWith", "endsWith", MATCHES, IN_NETWORK] {
         add(name, true, &[Text, Text], Bool);
     }
     for name in [
@@ -75,6 +87,8 @@ pub(super) fn environment() -> Env {
     let mut environment = Env::stdlib().with_optional_support(false);
     cel::add_member_overload!(environment, fn in_network: (CelString, CelString) -> Result<CelBool>)
         .expect("the library has no such function");
+    cel::add_member_overload!(environment, fn matches: (CelString, CelString) -> Result<CelBool>)
+        .expect("the library has it with a feature alone");
     environment
 }
 
@@ -86,4 +100,12 @@ fn in_network(address: &CelString<'_>, network: &CelString<'_>) -> Result<CelBoo
         .map_err(|_| ExecutionError::function_error(IN_NETWORK, "no network"))?;
     let address = address.inner().parse::<IpAddr>();
     Ok(CelBool::from(address.is_ok_and(|address| network.contains(&address))))
+}
+
+/// Of a part of the text, as in RE2.
+fn matches(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelBool, ExecutionError> {
+    let pattern = pattern.inner();
+    let known = PATTERNS.get_or_insert_with(pattern, || Regex::new(pattern));
+    let known = known.map_err(|_| ExecutionError::function_error(MATCHES, "no pattern"))?;
+    Ok(CelBool::from(known.is_match(text.inner())))
 }

@@ -179,3 +179,123 @@ fn mappings_give_texts() {
     assert!(compile("certificate.subject", &Type::Text).is_err());
     assert!(compile("size(claims)", &Type::list(Type::Text)).is_err());
 }
+
+/// Rules convert and compute with what callers write.
+#[test]
+fn nothing_that_a_caller_writes_ends_more_than_its_rule() {
+    let texts = [
+        "",
+        "0",
+        "-",
+        "h",
+        "1h",
+        "-1h",
+        "--1h",
+        "+1h",
+        "infh",
+        "-infh",
+        "nans",
+        "1e308h",
+        "-1e308h",
+        "9223372036854775807h",
+        "-9223372036854775808ns",
+        "9223372036854775807ns",
+        "9223372036854775808ns",
+        "1h1h1h",
+        "0001-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+23:59",
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59.999999999Z",
+        "9999-12-31T23:59:59-23:59",
+        "10000-01-01T00:00:00Z",
+        "2024-02-29T00:00:60Z",
+        "-9223372036854775808",
+        "18446744073709551615",
+        "1e400",
+        "NaN",
+        "UTC",
+        "Europe/Berlin",
+        "+99:99",
+        "-23:59",
+        "23:59:59",
+        ":",
+        "\u{0}",
+        "\u{1F600}",
+    ];
+    let json = serde_json::json!([
+        null, true, 0, -1, i64::MIN, i64::MAX, u64::MAX, 1e308, -1e308, 5e-324, -0.0, [], {}, [[[]]], { "a": { "b": [1] } }
+    ]);
+    let values: Vec<Value> = texts
+        .into_iter()
+        .map(Value::text)
+        .chain(json.as_array().unwrap().iter().map(Value::json))
+        .collect();
+    for source in [
+        "time + duration(message.metadata.v) > time",
+        "time - duration(message.metadata.v) < time",
+        "duration(message.metadata.v) + duration(message.metadata.v) > duration('1h')",
+        "timestamp(message.metadata.v) + duration('2000000h') > time",
+        "timestamp(message.metadata.v) - duration('2000000h') < time",
+        "timestamp(message.metadata.v) - time < duration('1h')",
+        "timestamp(message.metadata.v).getDayOfYear() == 1",
+        "timestamp(message.metadata.v).getFullYear('-23:59') == 1",
+        "string(timestamp(message.metadata.v)) == ''",
+        "int(timestamp(message.metadata.v)) == 0",
+        "time.getHours(message.metadata.v) == 1",
+        "int(message.metadata.v) + 1 > 0",
+        "int(message.metadata.v) * 2 > 0",
+        "int(message.metadata.v) / -1 > 0",
+        "int(message.metadata.v) % -1 > 0",
+        "-int(message.metadata.v) > 0",
+        "-message.metadata.v > 0",
+        "uint(message.metadata.v) - 1u > 0u",
+        "double(message.metadata.v) > 0.0",
+        "string(message.metadata.v) == ''",
+        "[1][int(message.metadata.v)] == 1",
+        "[1][message.metadata.v] == 1",
+        "{'a': 1}[message.metadata.v] == 1",
+        "message.metadata.v[0] == 1",
+        "message.metadata.v.a.b[0] == 1",
+        "has(message.metadata.v.a) && has(message.metadata.v.a.b)",
+        "size(message.metadata.v) > 0",
+        "message.metadata.v < message.metadata.v",
+        "message.metadata.v == message.metadata.v",
+        "message.metadata.v + message.metadata.v == message.metadata.v",
+        "message.metadata.v in message.metadata.v",
+        "message.metadata.v.exists(x, x == message.metadata.v)",
+        "message.metadata.v.map(x, x + x).all(y, y == y)",
+        "message.metadata.v.matches('^a')",
+        "message.metadata.v.startsWith(message.metadata.v)",
+        "message.metadata.v.inNetwork('10.0.0.0/8')",
+        "source.address.inNetwork(message.metadata.v)",
+    ] {
+        let expression = compile(source).unwrap();
+        for value in &values {
+            let given = expression.evaluate(|name| match name {
+                "message" => {
+                    let metadata = Value::map([("v".to_owned(), value.clone())]);
+                    Some(Value::map([("metadata".to_owned(), metadata)]))
+                }
+                _ => variables(name),
+            });
+            // Whatever it gives, it gives something.
+            assert!(
+                given.is_err() || given.is_ok_and(|given| given.as_bool().is_some()),
+                "{source}"
+            );
+        }
+    }
+}
+
+/// A pattern is read once, not for each text: two hundred texts would take as long as two hundred patterns.
+#[test]
+fn a_pattern_is_read_once() {
+    let expression = compile(r"message.metadata.tags.all(tag, tag.matches('^[\\w-]{1,64}$'))").unwrap();
+    let tags = Value::list((0..256).map(|tag| Value::text(format!("tag-{tag}"))));
+    let metadata = Value::map([("tags".to_owned(), tags)]);
+    let message = Value::map([("metadata".to_owned(), metadata)]);
+    for _ in 0..100 {
+        let given = expression.evaluate(|name| (name == "message").then(|| message.clone()));
+        assert_eq!(given.map(|given| given.as_bool()), Ok(Some(true)));
+    }
+}

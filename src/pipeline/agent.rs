@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 
 use super::judging::{CallPolicy, SkillDemand};
-use crate::a2a::{self, Generation};
+use crate::a2a::{self, Addressed, Binding, Generation};
 use crate::affinity::{Beginnings, Reservations};
-use crate::authenticate::{Principal, Requirement};
+use crate::authenticate::{Principal, Requirement, Verifiers};
 use crate::authorize::Ownership;
 use crate::balance::Endpoints;
 use crate::card::{CardState, CardStore, Published};
@@ -103,6 +103,28 @@ impl Agent {
 }
 
 impl Enforced {
+    /// Whether all that callers must show, for skills too, would be verified by the same.
+    pub fn is_of(&self, verifiers: &Verifiers) -> bool {
+        let skills = self.skills.iter().flat_map(BTreeMap::values);
+        let met = skills.filter_map(|demand| match demand {
+            SkillDemand::Met(requirement) => Some(requirement),
+            SkillDemand::Unmet => None,
+        });
+        [&self.requirement]
+            .into_iter()
+            .chain(met)
+            .all(|requirement| requirement.is_of(verifiers))
+    }
+
+    /// Whether calls that are addressed so may be for this agent.
+    pub(super) fn serves(&self, addressed: &Addressed) -> Result<(), Reject> {
+        match addressed {
+            Addressed::JsonRpc if !self.bindings.contains(&Binding::JsonRpc) => Err(Reject::new(Reason::NoRoute)),
+            // By their paths.
+            Addressed::JsonRpc | Addressed::HttpJson(_) | Addressed::Grpc(_) => Ok(()),
+        }
+    }
+
     /// Who somebody that has shown its credentials already is to this agent.
     pub(super) fn readmit(&self, principal: &Principal) -> Result<Arc<Principal>, Reject> {
         let admitted = self.requirement.readmit(principal);

@@ -10,8 +10,10 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::HeaderValue;
 use ipnet::IpNet;
+use tokio::time::Instant;
 
 use super::Pipeline;
+use crate::authenticate::Principal;
 use crate::authorize::{Again, Asks, Judgement, Permit, Why};
 use crate::http::framing::Refusal;
 use crate::observe::{Outcome, Reason};
@@ -72,7 +74,10 @@ impl Current {
 /// What the connection tells of a request.
 pub struct Downstream {
     pub peer: Peer,
+    /// The listener's name when the connection was accepted. Another configuration may call it otherwise.
     pub listener: Arc<str>,
+    /// By which configurations know the listener, whatever they call it; `None`: by its name.
+    pub door: Option<u64>,
     pub trusted_proxies: Arc<[IpNet]>,
     /// The peer's address as a header value, made once a connection.
     pub address: HeaderValue,
@@ -101,6 +106,14 @@ impl Downstream {
         let reject = Reject::new(Reason::Unauthenticated);
         Err(reject.challenging("MutualTLS realm=\"a2a-gateway\"").closing())
     }
+
+    /// How long the first is good of what permitted a stream and expires.
+    fn left(&self, held: &standing::Held, now: u64) -> Option<Duration> {
+        let ends = held
+            .principals()
+            .filter_map(|known| known.expires_after(now, &self.peer));
+        ends.min().map(|end| Duration::from_secs(end.saturating_sub(now)))
+    }
 }
 
 impl Standing for Downstream {
@@ -116,25 +129,35 @@ impl Standing for Downstream {
                 detail: None,
             };
         }
-        let ended = if self.is_trusted() {
-            pipeline.revoked(agent, &self.listener, held, touched)
-        } else {
+        let now = pipeline.observer.clock.unix_seconds();
+        let ended = if !self.is_trusted() {
             Err(NOT_TRUSTED)
+        } else if held.principals().any(|known| known.outlives(&self.peer, now)) {
+            Err(NOT_VALID)
+        } else {
+            pipeline.revoked(agent, self, held, touched)
         };
+        let left = self.left(held, now);
         match ended {
-            Ok(None) => pipeline.goes_on(None),
-            Ok(Some(asks)) => Asked::Asking {
-                until: pipeline.drain.until_deadline().cancelled_owned(),
-                answer: Box::pin(async move {
-                    match asks.answered().await {
-                        Ok(judgement) => pipeline.goes_on(Some(judgement)),
-                        Err(refused) => pipeline.ends(match refused.why {
-                            Why::Denied => NOT_ALLOWED,
-                            Why::NoAnswer | Why::TooMany => "decision-unavailable",
-                        }),
-                    }
-                }),
-            },
+            Ok(None) => pipeline.goes_on(left, None),
+            Ok(Some(asks)) => {
+                let expires = left.map(|left| Instant::now() + left);
+                Asked::Asking {
+                    until: pipeline.drain.until_deadline().cancelled_owned(),
+                    answer: Box::pin(async move {
+                        match asks.answered().await {
+                            Ok(judgement) => {
+                                let left = expires.map(|end| end.saturating_duration_since(Instant::now()));
+                                pipeline.goes_on(left, Some(judgement))
+                            }
+                            Err(refused) => pipeline.ends(match refused.why {
+                                Why::Denied => NOT_ALLOWED,
+                                Why::NoAnswer | Why::TooMany => "decision-unavailable",
+                            }),
+                        }
+                    }),
+                }
+            }
             Err(reason) => pipeline.ends(reason),
         }
     }
@@ -142,6 +165,7 @@ impl Standing for Downstream {
 
 /// The client certificate was good when the connection began.
 const NOT_TRUSTED: &str = "certificate-not-trusted";
+const NOT_VALID: &str = "credential-not-valid";
 /// By the rules, or by a decision point.
 const NOT_ALLOWED: &str = "not-allowed";
 
@@ -151,21 +175,26 @@ impl Pipeline {
         let until = self.until.clone().cancelled_owned();
         let principal = permit.principal().clone();
         let now = self.observer.clock.unix_seconds();
-        let left = principal
-            .expires()
-            .map(|at| Duration::from_secs(at.saturating_sub(now)));
         let held = standing::Held {
             principal,
             judgement: permit.judgement().cloned(),
+        };
+        // What ended within the leeway is asked about at once.
+        let ended = held.principals().filter_map(Principal::expires).any(|end| end <= now);
+        let left = if ended {
+            Some(Duration::ZERO)
+        } else {
+            downstream.left(&held, now)
         };
         Leave::new(downstream.clone(), held, left, self.version, until)
     }
 
     /// As far as this configuration says.
-    fn goes_on(&self, judgement: Option<Arc<Judgement>>) -> Asked {
+    fn goes_on(&self, left: Option<Duration>, judgement: Option<Arc<Judgement>>) -> Asked {
         Asked::GoOn {
             version: self.version,
             until: self.until.clone().cancelled_owned(),
+            left,
             judgement,
         }
     }
@@ -183,7 +212,7 @@ impl Pipeline {
     fn revoked(
         &self,
         name: &str,
-        listener: &str,
+        downstream: &Downstream,
         held: &standing::Held,
         touched: Touched<'_>,
     ) -> Result<Option<Box<Asks>>, &'static str> {
@@ -195,18 +224,18 @@ impl Pipeline {
         let enforced = agent.enforced.load();
         let Some(enforced) = enforced.as_ref() else {
             // Its card will tell. Until then the credential has to be good at least.
-            return if known() { Ok(None) } else { Err("credential-not-valid") };
+            return if known() { Ok(None) } else { Err(NOT_VALID) };
         };
         let Some(again) = enforced.requirement.readmit(principal) else {
-            return Err(if known() {
-                "requirement-not-met"
-            } else {
-                "credential-not-valid"
-            });
+            return Err(if known() { "requirement-not-met" } else { NOT_VALID });
         };
+        let admits = |judgement: &Arc<Judgement>| enforced.admits_to(judgement, principal);
+        if !held.judgement.as_ref().is_none_or(admits) {
+            return Err("requirement-not-met");
+        }
         let ownership = &enforced.ownership;
         let owner = touched.task.and_then(|task| self.affinity.task(name, task));
-        let policies = self.policies(listener, agent);
+        let policies = self.policies(downstream, agent);
         let asks = match held
             .judgement
             .as_ref()

@@ -104,6 +104,11 @@ impl Pipeline {
             .inspect_err(|unknown| held.record.detail = Some(unknown.as_str()))
             .map_err(|_| Reject::new(Reason::PushUnknown))?;
         held.record.principal = Some(ticket.registrant.clone());
+        // Who is revoked is told nothing more.
+        if self.verifiers.revoked().names_id(&ticket.registrant) {
+            held.record.detail = Some("revoked");
+            return Err(Reject::new(Reason::PushUnknown));
+        }
         if !relay.admit() {
             return Err(Reject::new(Reason::RateLimited));
         }

@@ -189,7 +189,8 @@ impl Talk<'_> {
     async fn caller(&self, parts: &mut request::Parts, held: &mut Held) -> Result<Result<Caller, Reject>, Reject> {
         if let Some(token) = token(&parts.headers) {
             let holder = self.desk.holder(&token);
-            let holder = holder.filter(|caller| caller.principal.is_at(&self.downstream.peer));
+            let (peer, now) = (&self.downstream.peer, self.pipeline.observer.clock.unix_seconds());
+            let holder = holder.filter(|caller| caller.principal.is_at(peer) && !caller.principal.outlives(peer, now));
             // Nobody else has a use for it.
             parts.headers.remove(header::AUTHORIZATION);
             return match holder {
@@ -402,6 +403,14 @@ impl Talk<'_> {
             let permit = self.permit(known, &enforced, held).await?;
             (permit, enforced.ownership.clone())
         };
+        // Until it is answered: what a delegation begins there, nothing here knows.
+        let _place = match matches!(known.message.kind, Kind::Delegation) && agent.limiter.asks_beginnings() {
+            true => {
+                let slot = held.slot.get_or_insert_default();
+                Box::pin(pipeline.place(agent, self.client, &permit, slot)).await?
+            }
+            false => None,
+        };
         let way = match self.endpoint(known)? {
             Some(endpoint) => Way::Owned(endpoint),
             None => Way::Free,
@@ -496,12 +505,14 @@ impl Talk<'_> {
             place: Place::Rpc,
         };
         let pipeline = self.pipeline;
-        let policies = pipeline.policies(&self.downstream.listener, known.agent);
+        let policies = pipeline.policies(self.downstream, known.agent);
         let asked = pipeline.asked(self.downstream, known.agent, self.client);
         let admitted = authorize::route(route, principal, &enforced.ownership, policies, &asked)?;
         for stage in [Stage::Caller(&id), Stage::Call(&id, operation)] {
             limiter.admit(&mut slot, self.client, stage).await.map_err(limited)?;
         }
+        // It was read before its agent was known.
+        slot.charge(Direction::In, known.bytes.len());
         held.slot.get_or_insert_default().join(slot);
         // A message names no task, whatever it says.
         let call = Call {

@@ -11,14 +11,15 @@ use http::request;
 use http_body_util::Full;
 
 use super::judging::{Shown, not_allowed};
-use super::{Downstream, Entry, Pipeline};
-use crate::a2a::Call;
+use super::{Downstream, Entry, Pipeline, naming};
 use crate::a2a::security::Security;
+use crate::a2a::{Call, Operation};
 use crate::authenticate::{self, Principal};
 use crate::authorize::{self, Decision, Judged, Policies};
 use crate::balance::Ask;
 use crate::config::{self, DecisionKind, Direction, LimitBound, LimitKey, RateOf};
-use crate::observe::Record;
+use crate::http::hygiene;
+use crate::observe::{Reason, Record};
 use crate::owners::Named;
 use crate::parse;
 use crate::respond::body::Held;
@@ -28,6 +29,13 @@ use crate::respond::{Reject, reject};
 pub struct Explanation {
     pub text: String,
     pub allowed: bool,
+}
+
+/// How a request ends that is not refused.
+enum Ending {
+    Allowed,
+    /// What decides does not stand in its head, and is none of the configuration.
+    Elsewhere,
 }
 
 /// A line has its subject in so many characters.
@@ -74,8 +82,9 @@ impl Pipeline {
         held.record.outcome = crate::observe::Outcome::Served;
         let allowed = ended.is_ok();
         match ended {
-            Ok(()) if lines.asks => lines.say("decision", "allowed, unless a decision point refuses it"),
-            Ok(()) => lines.say("decision", "allowed"),
+            Ok(Ending::Allowed) if lines.asks => lines.say("decision", "allowed, unless a decision point refuses it"),
+            Ok(Ending::Allowed) => lines.say("decision", "allowed"),
+            Ok(Ending::Elsewhere) => lines.say("decision", "only a running gateway can tell"),
             Err(refused) => {
                 let reason = refused.reason;
                 let detail = held
@@ -109,28 +118,28 @@ impl Pipeline {
         body: Bytes,
         section: impl Fn(&str) -> Option<config::Agent>,
         held: &mut Held,
-    ) -> Result<(), Reject> {
+    ) -> Result<Ending, Reject> {
         let (route, addressed) = match self.enter(downstream, parts, held)? {
             Entry::Call(route, addressed) => (route, addressed),
             Entry::Card(_) => {
                 lines.say("route", "the card of an agent, which is everybody's");
-                return Ok(());
+                return Ok(Ending::Allowed);
             }
             Entry::Metadata(_) => {
                 lines.say("route", "how to get a token for an agent, which is everybody's");
-                return Ok(());
+                return Ok(Ending::Allowed);
             }
             Entry::Keys(_) => {
                 lines.say("route", "the gateway's own key set, which is everybody's");
-                return Ok(());
+                return Ok(Ending::Allowed);
             }
             Entry::Notification(..) => {
                 lines.say("route", "a webhook of the gateway, whose address stands for itself");
-                return Ok(());
+                return Ok(Ending::Elsewhere);
             }
             Entry::Message => {
                 lines.say("route", "the envelope protocol, of which the message tells the rest");
-                return Ok(());
+                return Ok(Ending::Elsewhere);
             }
         };
         let agent = self.agent(route)?;
@@ -138,6 +147,7 @@ impl Pipeline {
         lines.say("route", format!("agent {name}"));
         let section = section(name);
         let enforced = agent.in_service()?;
+        enforced.serves(&addressed)?;
         let configured = section.as_ref().and_then(|section| section.security.clone());
         let of_card = || Some(agent.card.current()?.publication.enforced.clone());
         if let Some(security) = configured.or_else(of_card) {
@@ -151,7 +161,7 @@ impl Pipeline {
         for limit in section.iter().flat_map(|section| &section.rate_limits) {
             lines.say("limit", limited(limit));
         }
-        let policies = self.policies(&downstream.listener, agent);
+        let policies = self.policies(downstream, agent);
         let asked = self.asked(downstream, agent, client);
         // The rules are told whole, those too that would refuse before the body is read.
         let later = Policies {
@@ -161,9 +171,15 @@ impl Pipeline {
         let admitted = authorize::route(route, principal.clone(), &enforced.ownership, later, &asked)
             .inspect_err(|error| held.record.detail = Some(error.as_str()))?;
         lines.say("owner", &**admitted.owner());
-        let bounds = self.bounds(agent);
+        let version = hygiene::asked_version(parts)?;
+        let bounds = self.bounds(agent, &enforced);
         let read = parse::read(&admitted, parts, &addressed, Full::new(body), bounds).await;
-        let (call, bytes) = read.map_err(|error| Reject::from(&error))?;
+        // What is refused before the body is read is refused for that.
+        let early = authorize::route(route, principal.clone(), &enforced.ownership, policies, &asked).err();
+        let (call, bytes) = read.map_err(|error| {
+            held.record.detail = early.map_or(error.as_str(), |early| Some(early.as_str()));
+            early.map_or_else(|| Reject::from(&error), Reject::from)
+        })?;
         lines.say("call", called(&call));
         let shown = Shown {
             downstream,
@@ -173,11 +189,21 @@ impl Pipeline {
         };
         let stated = self
             .about(agent, &enforced, admitted.principal(), (&call, &bytes), shown)
-            .await?;
+            .await
+            .map_err(|reject| early.map_or(reject, Reject::from))?;
         if let Some(skill) = stated.skill() {
             lines.say("skill", skill);
         }
-        let version = crate::http::hygiene::asked_version(parts)?;
+        // What other names stand for, only a running gateway knows.
+        let begins = matches!(call.operation, Operation::Send | Operation::Stream);
+        let call = match begins && naming::may_name(agent, &enforced, &call) {
+            true => {
+                Box::pin(self.read_name(agent, &enforced, &admitted, call, &mut held.record))
+                    .await?
+                    .0
+            }
+            false => call,
+        };
         let checked = authorize::call(admitted, call, &enforced.served, version.as_ref())
             .map_err(|(error, _)| Reject::from(error))?;
         let call = checked.call().clone();
@@ -201,6 +227,9 @@ impl Pipeline {
             }
             told_points(lines, policies);
         }
+        if call.operation == Operation::ExtendedCard && principal.is_anonymous() {
+            return Err(Reject::new(Reason::ExtendedCardNotConfigured));
+        }
         let ask = Ask {
             context: call.context.as_ref().map(|context| context.as_str()),
             principal: (!principal.is_anonymous()).then_some(&*principal.id),
@@ -219,7 +248,7 @@ impl Pipeline {
             }
             Err(error) => lines.say("endpoint", format!("none of {count}: {error}")),
         }
-        Ok(())
+        Ok(Ending::Allowed)
     }
 }
 

@@ -9,7 +9,9 @@ use super::{Agent, Delegated, Downstream, Enforced, Pipeline};
 use crate::a2a::Call;
 use crate::a2a::metadata::{self, Metadata};
 use crate::authenticate::{self, Principal, Requirement};
-use crate::authorize::{self, Asked, Asking, Came, Decision, Owned, Pending, Permit, Policies, Ruled, Rules, Why};
+use crate::authorize::{
+    self, Asked, Asking, Came, Decision, Judgement, Owned, Pending, Permit, Policies, Ruled, Rules, Why,
+};
 use crate::observe::{Reason, Record};
 use crate::owners::Owners;
 use crate::respond::Reject;
@@ -17,9 +19,17 @@ use crate::respond::Reject;
 /// Longest name of a skill; ids in cards have some 20 characters.
 const MAX_SKILL: usize = 255;
 
-/// The rules of the listeners that have some. Cheap to clone.
+/// The listeners with their rules. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct ListenerRules(pub Arc<[(String, Rules)]>);
+pub struct ListenerRules(pub Arc<[ListenerRule]>);
+
+#[derive(Clone, Debug)]
+pub struct ListenerRule {
+    /// See `Downstream::door`.
+    pub door: Option<u64>,
+    pub name: Arc<str>,
+    pub rules: Rules,
+}
 
 /// What an agent's policy says of calls.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +50,8 @@ pub enum SkillDemand {
 #[derive(Debug, Default)]
 pub(super) struct Stated {
     skill: Option<String>,
+    /// By whom its demand was met.
+    met_by: Option<Arc<Principal>>,
     metadata: Option<Metadata>,
 }
 
@@ -53,6 +65,7 @@ impl Stated {
             asked,
             call,
             skill: self.skill,
+            shown: self.met_by,
             metadata: self.metadata,
             owner: owners.task_owner().cloned(),
             state: owners.task_state(),
@@ -78,23 +91,46 @@ pub(super) struct Shown<'a> {
     pub delegated: Option<&'a Delegated>,
 }
 
+impl Enforced {
+    /// Whether what a skill demands by now is met by who showed it, or else by the caller.
+    pub(super) fn admits_to(&self, judgement: &Judgement, caller: &Principal) -> bool {
+        let demand = judgement.skill().and_then(|skill| self.skills.as_ref()?.get(skill));
+        match demand {
+            None => true,
+            Some(SkillDemand::Unmet) => false,
+            Some(SkillDemand::Met(requirement)) => {
+                let shown = judgement.shown().map_or(caller, |shown| shown);
+                requirement.readmit(shown).is_some()
+            }
+        }
+    }
+}
+
 impl Pipeline {
-    pub(super) fn policies<'a>(&'a self, listener: &str, agent: &'a Agent) -> Policies<'a> {
-        let listeners = self.listeners.0.iter();
+    pub(super) fn policies<'a>(&'a self, downstream: &Downstream, agent: &'a Agent) -> Policies<'a> {
+        let listener = self.listener(downstream);
         Policies {
-            listener: listeners
-                .filter(|(name, _)| name == listener)
-                .map(|(_, rules)| rules)
-                .next()
-                .unwrap_or(&self.open),
+            listener: listener.map_or(&self.open, |listener| &listener.rules),
             agent: &agent.policy.rules,
         }
+    }
+
+    /// `None`: this configuration has it no more, and what it carries is finished.
+    fn listener(&self, downstream: &Downstream) -> Option<&ListenerRule> {
+        let is_it = |listener: &&ListenerRule| match downstream.door {
+            Some(_) => listener.door == downstream.door,
+            None => listener.name == downstream.listener,
+        };
+        self.listeners.0.iter().find(is_it)
     }
 
     pub(super) fn asked(&self, downstream: &Downstream, agent: &Agent, client: IpAddr) -> Asked {
         Asked {
             agent: agent.metrics.name.clone(),
-            listener: downstream.listener.clone(),
+            listener: self
+                .listener(downstream)
+                .map_or(&downstream.listener, |listener| &listener.name)
+                .clone(),
             address: client,
             tls: downstream.peer.secure,
             now: self.observer.clock.unix_seconds(),
@@ -110,7 +146,7 @@ impl Pipeline {
         (call, body): (&Call, &[u8]),
         shown: Shown<'_>,
     ) -> Result<Stated, Reject> {
-        let policies = self.policies(&shown.downstream.listener, agent);
+        let policies = self.policies(shown.downstream, agent);
         let key = agent.policy.skill.as_deref();
         let is_told = policies.tells_metadata();
         if key.is_none() && !is_told && !policies.reads("message") {
@@ -122,9 +158,13 @@ impl Pipeline {
             Err(_) if key.is_none() && !is_told => return Ok(Stated::default()),
             Err(error) => return Err(unreadable(error)),
         };
-        let Some(named) = key.and_then(|key| metadata.get(key)) else {
+        let named = key.map_or(Ok(None), |key| metadata.get(key)).map_err(unreadable)?;
+        let Some(named) = named else {
             let metadata = Some(metadata);
-            return Ok(Stated { skill: None, metadata });
+            return Ok(Stated {
+                metadata,
+                ..Stated::default()
+            });
         };
         let skill = match named.as_str() {
             Some(skill) if (1..=MAX_SKILL).contains(&skill.len()) => skill.to_owned(),
@@ -132,23 +172,24 @@ impl Pipeline {
         };
         let skills = enforced.skills.as_ref();
         let skills = skills.ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
-        match skills.get(&skill) {
-            None => {}
+        let met_by = match skills.get(&skill) {
+            None => None,
             Some(SkillDemand::Unmet) => return Err(Reject::new(Reason::Forbidden)),
-            Some(SkillDemand::Met(requirement)) => match shown.delegated {
+            Some(SkillDemand::Met(requirement)) => Some(match shown.delegated {
                 Some(_) => {
                     let met = requirement.readmit(principal);
-                    met.ok_or_else(|| Reject::new(Reason::Forbidden))?;
+                    met.ok_or_else(|| Reject::new(Reason::Forbidden))?
                 }
                 None => {
                     let identified =
                         authenticate::identify(requirement, &shown.downstream.peer, shown.client, shown.parts);
-                    identified.await.map_err(|error| Reject::from(&error))?;
+                    identified.await.map_err(|error| Reject::from(&error))?
                 }
-            },
-        }
+            }),
+        };
         Ok(Stated {
             skill: Some(skill),
+            met_by,
             metadata: Some(metadata),
         })
     }
@@ -222,5 +263,6 @@ fn unreadable(error: metadata::Error) -> Reject {
     Reject::new(Reason::InvalidParams).because(match error {
         metadata::Error::TooLarge => "the metadata is too large to be judged",
         metadata::Error::Malformed => "the metadata is no object",
+        metadata::Error::Conflicting => "the message and its call name different skills",
     })
 }

@@ -53,7 +53,7 @@ use crate::{a2a, assertion, card, parse};
 pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
 pub use self::explain::Explanation;
-pub use self::judging::{CallPolicy, ListenerRules, SkillDemand};
+pub use self::judging::{CallPolicy, ListenerRule, ListenerRules, SkillDemand};
 use self::judging::{Case, Shown};
 use self::reading::Reading;
 use self::send::Way;
@@ -265,9 +265,7 @@ impl Pipeline {
     {
         let agent = self.agent(route)?;
         let enforced = agent.in_service()?;
-        if matches!(addressed, Addressed::JsonRpc) && !enforced.bindings.contains(&a2a::Binding::JsonRpc) {
-            return Err(Reject::new(Reason::NoRoute));
-        }
+        enforced.serves(&addressed)?;
         // What an address may ask counts before anybody's credential is checked.
         let limited = |limited| agent.limited(&limited);
         let slot = held.slot.insert(Slot::default());
@@ -281,7 +279,7 @@ impl Pipeline {
             Some(delegated) => enforced.readmit(&delegated.principal)?,
         };
         held.record.principal = Some(principal.id.clone());
-        let policies = self.policies(&downstream.listener, agent);
+        let policies = self.policies(downstream, agent);
         let source = self.asked(downstream, agent, client);
         let admitted = authorize::route(route, principal, &enforced.ownership, policies, &source)
             .inspect_err(|error| held.record.detail = Some(error.as_str()))
@@ -291,11 +289,7 @@ impl Pipeline {
         budget.await.map_err(limited)?;
 
         let asked = hygiene::asked_version(parts)?;
-        let mut bounds = self.bounds(agent);
-        if enforced.is_of_0_1() {
-            // The agent's own.
-            bounds.v0_1 = bounds.v0_1.or(Some(a2a::v0_1::Methods::Strict));
-        }
+        let mut bounds = self.bounds(agent, &enforced);
         if delegated.is_some() {
             // The message was within them, and what is made of it may be larger.
             bounds.body.bytes = usize::MAX;
@@ -320,8 +314,7 @@ impl Pipeline {
         };
         let about = Box::pin(self.about(agent, &enforced, admitted.principal(), (&call, &bytes), shown));
         let about = about.await.map_err(|reject| reject.answering(&call))?;
-        let names = naming::may_name(&call) && (agent.v0_1.is_some() || enforced.is_of_0_1());
-        let (call, naming, fresh) = match names {
+        let (call, naming, fresh) = match naming::may_name(agent, &enforced, &call) {
             true => Box::pin(self.read_name(agent, &enforced, &admitted, call, &mut held.record)).await?,
             false => (call, None, None),
         };
@@ -474,7 +467,9 @@ impl Pipeline {
         })
     }
 
-    fn bounds(&self, agent: &Agent) -> parse::Bounds {
+    fn bounds(&self, agent: &Agent, enforced: &Enforced) -> parse::Bounds {
+        // Those of 0.1 are an agent's own.
+        let of_0_1 = || enforced.is_of_0_1().then_some(a2a::v0_1::Methods::Strict);
         parse::Bounds {
             body: crate::http::body::Bounds {
                 bytes: agent.body_bytes,
@@ -482,7 +477,7 @@ impl Pipeline {
                 whole: Some(self.body_whole),
             },
             json: self.json,
-            v0_1: agent.v0_1,
+            v0_1: agent.v0_1.or_else(of_0_1),
         }
     }
 

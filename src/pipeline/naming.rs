@@ -43,13 +43,14 @@ impl Enforced {
     }
 }
 
-/// The call may be one of 0.1.
-pub(super) fn may_name(call: &Call) -> bool {
-    match call.generation {
+/// The call may be one of 0.1, where that is served.
+pub(super) fn may_name(agent: &Agent, enforced: &Enforced, call: &Call) -> bool {
+    let names = match call.generation {
         Generation::V0_1 => true,
         Generation::V0_3 => call.binding == Binding::JsonRpc && v0_1::is_shared(call.operation),
         Generation::V1_0 => false,
-    }
+    };
+    names && (agent.v0_1.is_some() || enforced.is_of_0_1())
 }
 
 impl Pipeline {

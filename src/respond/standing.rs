@@ -32,6 +32,17 @@ pub struct Held {
     pub judgement: Option<Arc<Judgement>>,
 }
 
+impl Held {
+    /// Everybody by whose credentials it was permitted: the caller, and who showed what a skill demands.
+    pub fn principals(&self) -> impl Iterator<Item = &Principal> {
+        let shown = self.judgement.as_ref().and_then(|judgement| judgement.shown());
+        [Some(&self.principal), shown]
+            .into_iter()
+            .flatten()
+            .map(|known| &**known)
+    }
+}
+
 /// What a stream does, and to which task, as far as that is known.
 #[derive(Clone, Copy)]
 pub struct Touched<'a> {
@@ -44,6 +55,8 @@ pub enum Asked {
     GoOn {
         version: u64,
         until: WaitForCancellationFutureOwned,
+        /// How long the next of the credentials is good that expires.
+        left: Option<Duration>,
         /// What permits the stream from now on, if that is something else.
         judgement: Option<Arc<Judgement>>,
     },
@@ -134,10 +147,15 @@ impl Leave {
                 Asked::GoOn {
                     version,
                     until,
+                    left,
                     judgement,
                 } => {
                     *this.version = version;
                     this.until.set(until);
+                    // Another may expire later, and the clock may be behind the timer.
+                    if this.expires.is_none() {
+                        *this.expires = left.map(|left| Box::pin(tokio::time::sleep(left)));
+                    }
                     if judgement.is_some() {
                         this.held.judgement = judgement;
                     }

@@ -1063,6 +1063,13 @@ fn envelope() {
         &format!("agents[1].path (line 4): {SPEAKS} has no place of its own: messages come to `envelope.path`"),
     );
     speaks(
+        "envelope: { agent_id: y }, policy: { skill: k }",
+        "balance: round_robin",
+        &format!(
+            "agents[1].policy.skill (line 4): has no effect: {SPEAKS} has no card, and its messages pass as they came"
+        ),
+    );
+    speaks(
         "envelope: { agent_id: y }",
         "health: { interval: 10s }",
         &format!(

@@ -241,7 +241,7 @@ fn metric_names_are_constants_of_observe() {
     }
     none(
         &findings,
-        "name the metric in src/observe/metrics.rs and use its handle",
+        "name the metric in src/observe/metrics/mod.rs and use its handle",
     );
 }
 

@@ -10,7 +10,7 @@ use super::source::code;
 use super::{files, none, read};
 
 const DOCUMENT: &str = "deploy/README.md";
-const METRICS: &str = "src/observe/metrics.rs";
+const METRICS: &str = "src/observe/metrics/mod.rs";
 
 /// The rows of the table whose header row begins so, each with its line and its cells.
 fn table(text: &str, header: &str) -> Vec<(usize, Vec<String>)> {
@@ -37,7 +37,7 @@ fn unquoted(cell: &str) -> &str {
     cell.trim_matches('`')
 }
 
-/// The constants of `src/observe/metrics.rs`: name of the constant, name of the metric.
+/// The constants of `src/observe/metrics/mod.rs`: name of the constant, name of the metric.
 fn constants() -> BTreeMap<String, String> {
     read(METRICS)
         .lines()
@@ -167,7 +167,7 @@ fn every_metric_that_documents_name_exists() {
     assert!(seen > HELP.len(), "documents name metrics: {seen}");
     none(
         &findings,
-        "no such metric: correct the name, or add it to src/observe/metrics.rs",
+        "no such metric: correct the name, or add it to src/observe/metrics/mod.rs",
     );
 }
 

@@ -57,6 +57,7 @@ impl<'a> Params<'a> {
                 }
                 self.skip_null(cursor, at)?;
             }
+            b"metadata" => cursor.skip()?,
             other => {
                 if is_look_alike(other, PARAMS) {
                     self.look_alike = Some(at);
@@ -85,6 +86,8 @@ impl<'a> Params<'a> {
             b"taskId" | b"task_id" => self.message_task.set(cursor.value()?, at),
             b"contextId" | b"context_id" => self.message_context.set(cursor.value()?, at),
             b"referenceTaskIds" | b"reference_task_ids" => self.references.read(cursor)?,
+            // Skills are named there, and rules read it (`a2a::metadata`).
+            b"metadata" => cursor.skip()?,
             other => {
                 if is_look_alike(other, MESSAGE) {
                     self.look_alike = Some(at);
@@ -310,6 +313,7 @@ const PARAMS: &[&str] = &[
     "context_id",
     "message",
     "configuration",
+    "metadata",
 ];
 /// The inline push configuration of 1.0 and of 0.3.
 const CONFIGURATION: &[&str] = &[
@@ -326,4 +330,5 @@ const MESSAGE: &[&str] = &[
     "context_id",
     "referenceTaskIds",
     "reference_task_ids",
+    "metadata",
 ];

@@ -16,6 +16,7 @@ fn proof(key: u8, id: u8, until: u64) -> Proof {
     Proof {
         key: [key; 32],
         id: [id; 32],
+        made: until - 10,
         until,
     }
 }
@@ -32,7 +33,32 @@ fn a_proof_is_remembered_to_its_last_second() {
     }
     assert_eq!(replays.insert(&proof(1, 2, NOW + 20), NOW + 11), Ok(()));
     // Then nobody takes it for its time, and its room is free.
-    assert_eq!(replays.insert(&shown, NOW + 11), Ok(()));
+    assert_eq!(replays.insert(&proof(1, 1, NOW + 30), NOW + 11), Ok(()));
+}
+
+/// A reload may give proofs more time, and another scheme may have more: what was forgotten is not taken again then.
+#[test]
+fn a_proof_that_gets_more_time_is_taken_once_all_the_same() {
+    let replays = Replays::of(100);
+    let shown = proof(1, 1, NOW + 10);
+    let with_more_time = Proof {
+        until: NOW + 600,
+        ..shown.clone()
+    };
+    assert_eq!(replays.insert(&shown, NOW), Ok(()));
+    assert_eq!(replays.insert(&with_more_time, NOW + 11), REPLAYED, "it was forgotten");
+    assert_eq!(replays.insert(&proof(1, 2, NOW + 22), NOW + 12), Ok(()), "a later one");
+
+    let replays = Replays::of(100);
+    replays.keep_for(600);
+    assert_eq!(replays.insert(&shown, NOW), Ok(()));
+    let older = Proof {
+        made: NOW - 100,
+        until: NOW + 500,
+        ..proof(1, 3, NOW)
+    };
+    assert_eq!(replays.insert(&older, NOW + 11), Ok(()), "nothing was forgotten");
+    assert_eq!(replays.insert(&with_more_time, NOW + 11), REPLAYED, "it is remembered");
 }
 
 /// What is not remembered could be taken twice: nothing is forgotten for something new.

@@ -73,6 +73,7 @@ fn read(proof: &[u8], parts: &request::Parts, token: &[u8], at: &Resource, windo
     (window.now <= until).then(|| Proof {
         id: sha256(&[&thumbprint, id.as_bytes()]),
         key: thumbprint,
+        made,
         until,
     })
 }

@@ -23,6 +23,7 @@ use super::super::remote::Remote;
 use super::super::verifiers::Commit;
 use super::super::{Invalid, Proof, Shown, api_key, sha256};
 use super::Terms;
+use crate::audit::Trail;
 use crate::config::{JwksSource, Problem, TokenProfile, files};
 use crate::drain::Drain;
 
@@ -138,6 +139,12 @@ impl Verifier {
                     () = remote.run() => {}
                 }
             });
+        }
+    }
+
+    pub(super) fn tell(&self, trail: &Trail) {
+        if let Source::Url { remote, .. } = &*self.source {
+            remote.tell(trail);
         }
     }
 

@@ -25,6 +25,7 @@ use super::facts::{Facts, Given};
 use super::replays::Replays;
 use super::verifiers::Commit;
 use super::{Credential, Evidence, Invalid, Proof, Shown};
+use crate::audit::Trail;
 use crate::clock::Clock;
 use crate::config::{self, Mapping, Problem, SenderConstraint, TokenProof};
 use crate::drain::Drain;
@@ -171,6 +172,14 @@ impl Verifier {
     pub(super) fn start(&self, drain: &Drain) {
         match &self.means {
             Means::Signature(verifier) => verifier.start(drain),
+            Means::Introspection(_) => {}
+        }
+    }
+
+    /// Other keys that are fetched are on record from then on.
+    pub(super) fn tell(&self, trail: &Trail) {
+        match &self.means {
+            Means::Signature(verifier) => verifier.tell(trail),
             Means::Introspection(_) => {}
         }
     }

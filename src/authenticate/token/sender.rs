@@ -56,6 +56,7 @@ impl Senders {
         leeway: Duration,
         replays: &Arc<Replays>,
     ) -> Self {
+        replays.keep_for(lifetime.as_secs().saturating_add(leeway.as_secs()));
         Self {
             constraint,
             lifetime: lifetime.as_secs(),

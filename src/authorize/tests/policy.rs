@@ -27,6 +27,7 @@ pub(super) fn asking(operation: Operation, skill: Option<&str>) -> Asking {
             ..made(Generation::V1_0, operation)
         }),
         skill: skill.map(str::to_owned),
+        shown: None,
         metadata: None,
         owner: Some(Arc::from("key:ann")),
         state: Some("working"),

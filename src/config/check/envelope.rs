@@ -152,6 +152,12 @@ fn speaks_nothing_else(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &R
             format!("is missing: {SPEAKS} has no card that says it"),
         );
     }
+    if one.policy.skill.is_some() {
+        check.problem(
+            &join(key, "policy.skill"),
+            format!("has no effect: {SPEAKS} has no card, and its messages pass as they came"),
+        );
+    }
     let Some(upstream) = &one.upstream else {
         return;
     };

@@ -374,6 +374,41 @@ fn forwarded_headers_lose_the_connection_and_whoever_poses() {
     assert_eq!(kept.get_all("x-custom").iter().count(), 2);
 }
 
+/// Names by which well-known proxies and their identity services say who calls.
+#[test]
+fn no_name_of_an_identity_goes_on() {
+    for name in [
+        "x-forwarded-client-cert",
+        "x-forwarded-email",
+        "x-amzn-mtls-clientcert-leaf",
+        "x-amzn-oidc-identity",
+        "x-apigateway-api-userinfo",
+        "x-endpoint-api-userinfo",
+        "x-appengine-user-email",
+        "x-arr-clientcert",
+        "x-azure-clientip",
+        "x-authentik-username",
+        "x-pomerium-jwt-assertion",
+        "x-pomerium-claim-email",
+        "x-vouch-user",
+        "x-oidc-email",
+        "oidc-claim-sub",
+        "tailscale-user-login",
+        "teleport-jwt-assertion",
+        "fly-client-ip",
+        "cf-access-jwt-assertion",
+        "x-ssl-client-s-dn",
+        "x-tls-client-cert",
+        "x-goog-authenticated-user-email",
+        "x-ms-client-principal-name",
+        "x-webauth-user",
+        "remote-user",
+    ] {
+        let parts = head("POST", "/a", &[("host", "a"), (name, "root")]);
+        assert!(hygiene::forwarded(parts.headers, |_| false).is_empty(), "{name}");
+    }
+}
+
 #[test]
 fn the_asked_version_is_one_or_none() {
     let check = |uri: &str, fields: &[(&str, &str)], expected: Result<Option<&str>, hygiene::Error>| {

@@ -1,6 +1,7 @@
 //! A certificate authority of the tests: certificates as files, and clients that trust it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
@@ -70,6 +71,15 @@ impl Authority {
 
     pub fn issue(&self, name: &str) -> (String, String) {
         self.issue_numbered(name, fastrand::u64(1_000..))
+    }
+
+    /// One that ends at this time, in seconds since 1970.
+    pub fn issue_until(&self, name: &str, end: u64) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.serial_number = Some(SerialNumber::from(fastrand::u64(1_000..)));
+        params.not_after = date_time_ymd(1970, 1, 1) + Duration::from_secs(end);
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
     fn issue_numbered(&self, name: &str, serial: u64) -> (String, String) {

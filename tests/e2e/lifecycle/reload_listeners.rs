@@ -44,6 +44,41 @@ async fn a_listener_comes_and_goes_and_the_other_keeps_its_socket() {
     assert_eq!(desk.status("/a").await, 200);
 }
 
+/// Its connections are judged by its rules, whatever it was called when they came.
+#[tokio::test]
+async fn a_listener_that_is_renamed_has_its_rules_for_old_connections_too() {
+    let a = Agent::start(agent::tasks(|| "t".to_owned())).await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let at = |listener: &str| {
+        let listener = format!("listeners: [ {{ address: \"{address}\", {listener} }} ]");
+        yaml(&[("a", &[a.address], "")], "").replace(ONE, &listener)
+    };
+    let desk = Desk::of(&at("name: public")).await;
+    let mut kept = Wire::to(desk.gateway.address).await;
+    let call = written(&send("1", "x")).replace("/agent", "/a");
+    kept.send(&call).await;
+    assert_eq!(kept.answer().await.status, 200);
+    for (listener, status) in [
+        ("name: second, policy: { allow: [ { operations: [ get ] } ] }", 403),
+        (
+            "name: third, policy: { allow: [ { when: \"source.listener == 'third'\" } ] }",
+            200,
+        ),
+        (
+            "name: fourth, policy: { allow: [ { when: \"source.listener == 'third'\" } ] }",
+            403,
+        ),
+        ("name: fourth", 200),
+    ] {
+        desk.apply(&at(listener)).await;
+        kept.send(&call).await;
+        assert_eq!(kept.answer().await.status, status, "{listener}");
+        assert_eq!(desk.status("/a").await, status, "{listener}, over another connection");
+    }
+}
+
 #[tokio::test]
 async fn what_a_removed_listener_serves_is_finished() {
     let streams = Streams::start().await;

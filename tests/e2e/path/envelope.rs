@@ -11,19 +11,19 @@ use crate::harness::client::call_http2;
 use crate::harness::{Answer, Gateway, call};
 
 /// Ann is the pilot, Bob the tug, and both may be a guest.
-pub(super) const SENDERS: &str = r#"senders: [
+pub const SENDERS: &str = r#"senders: [
     { agent_id: agent_pilot, callers: [ "key:ann" ] },
     { agent_id: agent_tug, callers: [ "tenant=other" ] },
     { agent_id: "guest_*", callers: [ "key:ann", "key:bob" ] } ]"#;
 
 /// An A2A agent `agent_harbour`, and one that speaks the protocol itself: `agent_yard`.
-pub(super) async fn gateway(harbour: &[SocketAddr], yard: &[SocketAddr], settings: &str) -> Gateway {
+pub async fn gateway(harbour: &[SocketAddr], yard: &[SocketAddr], settings: &str) -> Gateway {
     let gateway = Gateway::start(&config(harbour, yard, settings)).await;
     gateway.ready().await;
     gateway
 }
 
-pub(super) fn config(harbour: &[SocketAddr], yard: &[SocketAddr], settings: &str) -> String {
+pub fn config(harbour: &[SocketAddr], yard: &[SocketAddr], settings: &str) -> String {
     let mut more = "envelope: { agent_id: agent_harbour }".to_owned();
     if !yard.is_empty() {
         let yard: Vec<_> = yard
@@ -38,7 +38,7 @@ pub(super) fn config(harbour: &[SocketAddr], yard: &[SocketAddr], settings: &str
     format!("{}envelope: {{ {SENDERS}, {settings} }}\n", yaml(harbour, &more))
 }
 
-pub(super) fn message(id: &str, from: &str, to: &str, message_type: &str, content: Value) -> Value {
+pub fn message(id: &str, from: &str, to: &str, message_type: &str, content: Value) -> Value {
     json!({
         "message_id": id,
         "timestamp": "2026-11-21T04:00:00Z",
@@ -49,12 +49,12 @@ pub(super) fn message(id: &str, from: &str, to: &str, message_type: &str, conten
     })
 }
 
-pub(super) fn delegation(id: &str) -> Value {
+pub fn delegation(id: &str) -> Value {
     let content = json!({"task_id": "task-77", "description": "Find a berth", "parameters": {"loa": 120}});
     message(id, "agent_pilot", "agent_harbour", "task_delegation", content)
 }
 
-pub(super) async fn say(gateway: &Gateway, key: &str, message: &Value) -> Answer {
+pub async fn say(gateway: &Gateway, key: &str, message: &Value) -> Answer {
     say_bytes(gateway, key, &message.to_string()).await
 }
 
@@ -65,7 +65,7 @@ async fn say_bytes(gateway: &Gateway, key: &str, body: &str) -> Answer {
 
 /// The gateway's own refusal of a message.
 #[track_caller]
-pub(super) fn refused(answer: &Answer, status: u16, code: &str) {
+pub fn refused(answer: &Answer, status: u16, code: &str) {
     let said = answer.json();
     assert_eq!(
         (answer.status, &said["message_type"], &said["content"]["error_code"]),
@@ -80,15 +80,15 @@ pub(super) fn refused(answer: &Answer, status: u16, code: &str) {
 }
 
 /// An agent of the protocol: it answers every message.
-pub(super) async fn yard() -> Agent {
+pub async fn yard() -> Agent {
     Agent::start(responds).await
 }
 
-pub(super) fn responds(received: &Received) -> Reply {
+pub fn responds(received: &Received) -> Reply {
     Reply::Json(answer(received))
 }
 
-pub(super) fn answer(received: &Received) -> String {
+pub fn answer(received: &Received) -> String {
     let asked = received.json();
     let mut said = message(
         "answer",

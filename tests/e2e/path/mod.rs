@@ -3,7 +3,7 @@
 mod affinity;
 mod balance;
 mod card;
-mod envelope;
+pub mod envelope;
 mod envelope_authentication;
 mod envelope_session_ends;
 mod envelope_sessions;

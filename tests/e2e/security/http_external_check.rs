@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::bound_tokens::{agent, streaming};
+use super::tokens::now;
 use super::{Server, Site};
-use crate::harness::{call, get, send};
+use crate::harness::agent::task_event;
+use crate::harness::client::{open, read};
+use crate::harness::{Gateway, call, config_of, eventually, get, send};
 
 const PLACE: &str = "/check";
 const DIGEST: &str = "Digest username=\"ann\", uri=\"/agent\", response=\"hunter2\"";
@@ -171,4 +175,25 @@ async fn cards_name_the_scheme() {
     let scheme = &card["securitySchemes"]["s"];
     assert_eq!((&scheme["type"], &scheme["scheme"]), (&json!("http"), &json!("Digest")));
     assert_eq!(scheme["httpAuthSecurityScheme"], json!({ "scheme": "Digest" }));
+}
+
+/// Nobody is asked about a stream again, so that it lasts as long as the service said and no longer.
+#[tokio::test]
+async fn a_stream_ends_when_the_service_said_so() {
+    let (server, agent) = (Server::start().await, agent().await);
+    server.says(PLACE, 200, json!({ "sub": "ann", "exp": now() + 3 }));
+    let yaml = config_of(&[agent.address], "", "")
+        .replace(
+            "security_schemes:\n",
+            &format!("security_schemes:\n  s: {{ {} }}\n", scheme(&server, "")),
+        )
+        .replace("security: [ { key: [] } ]", "security: [ { s: [] } ]");
+    let gateway = Gateway::start(&yaml).await;
+    gateway.ready().await;
+    let fields = [("authorization", DIGEST), ("content-type", "application/json")];
+    let stream = open(gateway.address, "POST", "/agent", &fields, &streaming()).await;
+    assert_eq!(stream.status(), 200);
+    assert_eq!(read(stream).await, (task_event("1", "t"), false));
+    let counted = "a2a_gateway_streams_revoked_total{reason=\"credential-not-valid\"}";
+    eventually("it is counted", || async { gateway.metric(counted).await == 1.0 }).await;
 }

@@ -25,30 +25,30 @@ fn scheme(server: &Server, key: &Key, more: &str) -> String {
     )
 }
 
-fn digest(text: &str) -> String {
+pub fn digest(text: &str) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
     URL_SAFE_NO_PAD.encode(digest)
 }
 
 /// RFC 7638 §3.
-fn thumbprint(sender: &Key) -> String {
+pub fn thumbprint(sender: &Key) -> String {
     let jwk = sender.public();
     let [x, y] = ["x", "y"].map(|name| jwk[name].as_str().unwrap().to_owned());
     digest(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#))
 }
 
 /// A token that is bound to the sender's key.
-fn bound(issuer: &Key, sender: &Key) -> String {
+pub fn bound(issuer: &Key, sender: &Key) -> String {
     let cnf = json!({ "cnf": { "jkt": thumbprint(sender) } });
     issuer.sign_as(None, &but(claims(), &cnf))
 }
 
-fn header(sender: &Key) -> Value {
+pub fn header(sender: &Key) -> Value {
     json!({ "typ": "dpop+jwt", "alg": "ES256", "jwk": sender.public() })
 }
 
 /// Of a good proof, with an id of its own.
-fn proven(token: &str) -> Value {
+pub fn proven(token: &str) -> Value {
     json!({
         "jti": fastrand::u64(..).to_string(), "htm": "POST", "htu": URL, "iat": now(), "ath": digest(token),
     })

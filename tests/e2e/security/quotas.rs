@@ -244,6 +244,22 @@ async fn open_tasks_are_known_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_task_that_is_given_away_counts_for_who_has_it() {
+    let site = Site::start("{ per: principal, open_tasks: 1 }").await;
+    let task = site.begin(ANN).await;
+    assert_eq!(site.send(ANN, "work").await.status, 429);
+    let path = format!("/tasks/agent/{task}/owner");
+    let json = [("content-type", "application/json")];
+    let given = crate::harness::call(site.gateway.admin, "POST", &path, &json, r#"{"owner":"key:bob"}"#).await;
+    assert_eq!(given.status, 200, "{}", given.text());
+    assert_eq!(site.send(BOB, "work").await.status, 429);
+    site.begin(ANN).await;
+    assert_eq!(site.ask(BOB, "CancelTask", &task).await.status, 200);
+    site.begin(BOB).await;
+    assert_eq!(site.send(ANN, "work").await.status, 429);
+}
+
+#[tokio::test]
 async fn the_narrow_limit_is_asked_before_the_wide_one() {
     let limits =
         "{ per: agent, task_creations: 3/h }, { per: agent, open_tasks: 9 }, { per: principal, open_tasks: 1 }";

@@ -10,8 +10,10 @@ use tokio::sync::oneshot;
 
 use super::token_server::{Case, Issuer, error, field, form, token, url};
 use crate::harness::agent::{CARD, CARD_HTTP_JSON, Received};
+use crate::harness::authority::Authority;
 use crate::harness::{
-    Agent, Answer, Gateway, KEY, OPEN, Reply, agent, call, config_of, eventually, of_task, send, with_upstream,
+    Agent, Answer, Gateway, KEY, KEY_HASH, OPEN, Reply, agent, call, config_of, eventually, of_task, send,
+    with_upstream,
 };
 
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
@@ -19,7 +21,7 @@ const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 struct Site {
     issuer: Issuer,
     gateway: Gateway,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// `more` is added to the exchange, `upstream` to the upstream.
@@ -45,7 +47,7 @@ async fn site(yaml: &str) -> Site {
     Site {
         issuer,
         gateway,
-        _folder: folder,
+        folder,
     }
 }
 
@@ -186,11 +188,25 @@ async fn callers_who_show_no_bearer_token_are_refused() {
     let agent = Agent::start(working()).await;
     let server = exchanging(600).await;
     let yaml = config(&[&agent], &server, "", "");
+    // What ends is no token because of that.
+    let expires = format!("{KEY_HASH}\", expires: \"2100-01-01T00:00:00Z\"");
+    let ending = yaml.replace(&format!("{KEY_HASH}\""), &expires);
+    assert_ne!(ending, yaml);
     for (what, yaml, fields) in [
         ("a key", yaml.clone(), vec![("x-api-key", KEY)]),
         (
             "a key beside somebody's token, which nobody looked at",
             yaml.replace("{ token: [] }, ", ""),
+            vec![("x-api-key", KEY), ("authorization", "Bearer forged")],
+        ),
+        (
+            "a key that ends, beside somebody's token",
+            ending.replace("{ token: [] }, ", ""),
+            vec![("x-api-key", KEY), ("authorization", "Bearer forged")],
+        ),
+        (
+            "the same, where a good token would do",
+            ending,
             vec![("x-api-key", KEY), ("authorization", "Bearer forged")],
         ),
         (
@@ -447,6 +463,71 @@ async fn what_is_asked_for_a_caller_goes_with_its_token() {
         refused(&answer, REFUSED.0, REFUSED.1);
     }
     assert_eq!(one.received().len() + two.received().len(), before);
+}
+
+/// RFC 7662 §2.2: `exp` is optional. Such a token is asked about again, and what was given for it holds as long as it says.
+#[tokio::test]
+async fn a_token_of_which_no_end_is_told_is_exchanged_too() {
+    let agent = Agent::start(working()).await;
+    let server = Agent::start(|request| match request.line() {
+        "POST /introspect" => Reply::Json(json!({ "active": true, "sub": "ann", "aud": "a2a" }).to_string()),
+        _ => Reply::Json(token("exchanged", 600)),
+    })
+    .await;
+    let introspection = format!(
+        "introspection: {{ url: \"http://{}/introspect\", client_id: g, client_secret: s }}",
+        server.address
+    );
+    let yaml = config(&[&agent], &server, "", "").replace("jwks_file: keys.json", &introspection);
+    let site = site(&yaml).await;
+    for _ in 0..2 {
+        let answer = site.send("opaque").await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    assert_eq!(shown(&agent), ["Bearer exchanged", "Bearer exchanged"]);
+    assert_eq!(server.received().len(), 2, "one question, one exchange");
+}
+
+#[tokio::test]
+async fn another_ca_of_the_token_server_counts_from_the_next_reload_on() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let agent = Agent::start(working()).await;
+    let server = Agent::over_tls(authority.open_server("localhost"), |request| {
+        Reply::Json(token(&subject(request), 600))
+    })
+    .await;
+    let secure = format!("https://localhost:{}/token", server.address.port());
+    let yaml = config(&[&agent], &server, ", ca: server.pem", "").replace(&url(&server), &secure);
+    let folder = tempfile::tempdir().unwrap();
+    let issuer = Issuer::new(folder.path());
+    std::fs::write(folder.path().join("server.pem"), other.issuer.pem()).unwrap();
+    let gateway = Gateway::start_in(&yaml, folder.path()).await;
+    gateway.ready().await;
+    let site = Site {
+        issuer,
+        gateway,
+        folder,
+    };
+    let refused_for = async |subject: &str| {
+        let answer = site.send(&site.token(subject)).await;
+        refused(&answer, UNAVAILABLE.0, UNAVAILABLE.1);
+    };
+    refused_for("ann").await;
+    assert!(
+        server.received().is_empty(),
+        "no token goes to who cannot show who it is"
+    );
+    std::fs::write(site.folder.path().join("server.pem"), authority.issuer.pem()).unwrap();
+    assert!(site.gateway.reload().await);
+    eventually("what failed is tried again", || async {
+        site.send(&site.token("ann")).await.status == 200
+    })
+    .await;
+    std::fs::write(site.folder.path().join("server.pem"), other.issuer.pem()).unwrap();
+    assert!(site.gateway.reload().await);
+    let asked = server.received().len();
+    refused_for("bob").await;
+    assert_eq!(server.received().len(), asked);
 }
 
 #[tokio::test]
