@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header, request};
 
 use super::ask::{Answer, Asker, Error, Request, Said};
 use super::claims::Claims;
-use super::facts::{Facts, Given};
+use super::facts::{Facts, Given, Reading};
 use super::verifiers::Commit;
 use super::{Authorization, Credential, Evidence, Invalid, Proof, Shown, authorization, sha256};
 use crate::clock::Clock;
@@ -22,6 +22,8 @@ const METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
 const PATH: HeaderName = HeaderName::from_static("x-forwarded-uri");
 /// Clock skew between the service and the gateway, in seconds: what NTP leaves.
 const LEEWAY: u64 = 30;
+/// The member that names the caller.
+const NAME: &str = "sub";
 /// Before the name of a caller in its id, followed by the name of the scheme.
 const KIND: &str = "http";
 
@@ -41,7 +43,7 @@ struct Terms {
     by: Arc<str>,
     /// Those that are kept.
     claims: Vec<String>,
-    mapping: Mapping,
+    reading: Arc<Reading>,
 }
 
 impl Verifier {
@@ -64,7 +66,10 @@ impl Verifier {
                 name: name.to_ascii_lowercase(),
                 by: Arc::from(asker.url()),
                 claims: claims.to_vec(),
-                mapping: mapping.clone(),
+                reading: Arc::new(Reading {
+                    claim: NAME.to_owned(),
+                    mapping: mapping.clone(),
+                }),
             }),
             clock: clock.clone(),
             asker,
@@ -87,8 +92,10 @@ impl Verifier {
     /// What a caller that the same service vouched for before would show now: whether it vouched for longer than this.
     pub(super) fn again(&self, evidence: &Evidence) -> Option<Arc<Proof>> {
         match &evidence.credential {
-            Credential::Vouched { by, expires } => {
-                let is_same = *by == self.terms.by && evidence.id.starts_with(&format!("{}:", self.terms.kind()));
+            Credential::Vouched { by, expires, read } => {
+                let is_same = *by == self.terms.by
+                    && *read == self.terms.reading
+                    && evidence.id.starts_with(&format!("{}:", self.terms.kind()));
                 let holds = expires.is_none_or(|end| self.clock.unix_seconds() < end);
                 (is_same && holds).then(|| Proof::repeated(evidence))
             }
@@ -167,19 +174,21 @@ impl Terms {
     fn accept(&self, claims: &Claims, now: u64) -> Result<(Arc<Proof>, Option<u64>), Invalid> {
         let expires = claims.times(now, LEEWAY)?;
         // With a mapping the member is not needed.
-        let name = match self.mapping.name {
+        let Reading { claim, mapping } = &*self.reading;
+        let name = match mapping.name {
             Some(_) => "",
-            None => claims.principal("sub")?,
+            None => claims.principal(claim)?,
         };
         let given = Given::Token {
             claims: claims.all(),
             kept: &self.claims,
             issuer: None,
         };
-        let facts = Facts::new(&self.mapping, name, claims.scopes()?, &given)?;
+        let facts = Facts::new(mapping, name, claims.scopes()?, &given)?;
         let credential = Credential::Vouched {
             by: Arc::clone(&self.by),
             expires,
+            read: Arc::clone(&self.reading),
         };
         let proof = Proof::new(&self.scheme, &self.kind(), facts, credential);
         Ok((proof, expires))

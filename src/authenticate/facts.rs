@@ -48,6 +48,14 @@ impl PartialEq for Made {
     }
 }
 
+/// How a principal is made of the claims of a token that is not kept: read in another way, it might be somebody else's.
+#[derive(PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The one that names the caller, where the mapping does not.
+    pub claim: String,
+    pub mapping: Mapping,
+}
+
 /// What a credential gives to a mapping.
 pub(super) enum Given<'a> {
     /// Every claim of a token, and those that are kept.

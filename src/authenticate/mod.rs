@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, header};
 
-use self::facts::Facts;
+use self::facts::{Facts, Reading};
 use crate::config::Attribute;
 use crate::expression::Value;
 
@@ -124,12 +124,14 @@ enum Credential {
         /// In seconds since 1970; perhaps never, if the issuer was asked.
         expires: Option<u64>,
         bound: Bound,
+        read: Arc<Reading>,
     },
     /// What somebody vouched for.
     Vouched {
         /// The URL where it was asked.
         by: Arc<str>,
         expires: Option<u64>,
+        read: Arc<Reading>,
     },
     /// Whether its issuer is still believed, the listener knows.
     Certificate(Arc<PeerCertificate>),

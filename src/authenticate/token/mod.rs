@@ -21,7 +21,7 @@ pub(super) use sender::{Asked, Refusal};
 use self::sender::{Presented, Senders};
 
 use super::claims::Claims;
-use super::facts::{Facts, Given};
+use super::facts::{Facts, Given, Reading};
 use super::replays::Replays;
 use super::verifiers::Commit;
 use super::{Credential, Evidence, Invalid, Proof, Shown};
@@ -52,10 +52,9 @@ struct Terms {
     audience: Vec<String>,
     /// Seconds.
     leeway: u64,
-    principal_claim: String,
     /// Those that are kept.
     claims: Vec<String>,
-    mapping: Mapping,
+    reading: Arc<Reading>,
     senders: Senders,
     clock: Clock,
 }
@@ -92,9 +91,11 @@ impl Verifier {
             issuer: tokens.issuer.clone(),
             audience: tokens.audience.clone(),
             leeway: tokens.leeway.as_secs(),
-            principal_claim: tokens.principal_claim.clone(),
             claims: tokens.claims.clone(),
-            mapping: mapping.clone(),
+            reading: Arc::new(Reading {
+                claim: tokens.principal_claim.clone(),
+                mapping: mapping.clone(),
+            }),
             senders: Senders::new(tokens.sender, tokens.dpop_lifetime, tokens.leeway, proofs),
             clock: clock.clone(),
         });
@@ -141,7 +142,8 @@ impl Verifier {
         commit.map_err(|problem| vec![problem])
     }
 
-    /// What a caller whose token was good before would show now: whether it has not expired, was of this issuer and for one of these audiences.
+    /// What a caller whose token was good before would show now: whether it has not expired, was of this issuer and for one of
+    /// these audiences, and was read as it would be now.
     /// More cannot be told without the token.
     pub(super) fn again(&self, evidence: &Evidence) -> Option<Arc<Proof>> {
         match &evidence.credential {
@@ -149,6 +151,7 @@ impl Verifier {
                 audience,
                 expires,
                 bound,
+                read,
             } => {
                 let issuer = format!("{KIND}:{}", super::encode(&format!("{}#", self.terms.issuer)));
                 // One that was for nobody in particular is good only where that is enough.
@@ -157,8 +160,11 @@ impl Verifier {
                     ours => audience.iter().any(|audience| ours.contains(audience)),
                 };
                 let holds = expires.is_none_or(|end| self.terms.clock.unix_seconds() < end);
-                let expected =
-                    holds && evidence.id.starts_with(&issuer) && is_for_us && self.terms.senders.allow(bound);
+                let expected = holds
+                    && *read == self.terms.reading
+                    && evidence.id.starts_with(&issuer)
+                    && is_for_us
+                    && self.terms.senders.allow(bound);
                 expected.then(|| Proof::repeated(evidence))
             }
             Credential::Key { .. }
@@ -249,20 +255,22 @@ impl Terms {
     /// Of claims that are of this issuer, for this audience and in time.
     fn proof(&self, claims: &Claims, expires: Option<u64>) -> Result<Arc<Proof>, Invalid> {
         // With a mapping the claim is not needed.
-        let name = match self.mapping.name {
+        let Reading { claim, mapping } = &*self.reading;
+        let name = match mapping.name {
             Some(_) => "",
-            None => claims.principal(&self.principal_claim)?,
+            None => claims.principal(claim)?,
         };
         let given = Given::Token {
             claims: claims.all(),
             kept: &self.claims,
             issuer: Some(&self.issuer),
         };
-        let facts = Facts::new(&self.mapping, name, claims.scopes()?, &given)?;
+        let facts = Facts::new(mapping, name, claims.scopes()?, &given)?;
         let credential = Credential::Token {
             audience: claims.matched(&self.audience),
             expires,
             bound: claims.bound()?,
+            read: Arc::clone(&self.reading),
         };
         Ok(Proof::new(&self.scheme, KIND, facts, credential))
     }

@@ -17,7 +17,7 @@ pub struct Scheme {
 }
 
 /// What becomes of a credential in its principal; what is not said is as the credential has it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
     pub name: Option<Expression>,
     pub groups: Option<Expression>,

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls_pki_types::ServerName;
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::{broadcast, mpsc};
 
@@ -21,6 +22,7 @@ use crate::harness::agent::{Agent, Reply, task_event};
 use crate::harness::authority::{Authority, CLIENT, TLS_13};
 use crate::harness::client::{PATIENCE, open, open_http2, read};
 use crate::harness::{KEY, call, eventually, send};
+use crate::security::token_server::Issuer;
 
 /// An agent that answers every streaming call with one event of a task, and then with what the test sends to all. The task is
 /// called as the message says, or `t`: those of two callers must be two.
@@ -281,6 +283,32 @@ async fn a_stream_ends_when_its_caller_would_not_be_admitted_any_more() {
             == 1.0
     })
     .await;
+}
+
+/// Tokens are not kept, so that nobody knows whose one would be that is read in another way.
+#[tokio::test]
+async fn the_stream_of_a_token_ends_when_tokens_are_read_in_another_way() {
+    let streams = Streams::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let issuer = Issuer::new(folder.path());
+    let token = format!("Bearer {}", issuer.token("ann", json!({ "org": "acme" })));
+    let text = yaml(&[("a", &[streams.agent.address], "security: [ { token: [] } ]")], "");
+    let at = |mapping: &str, audience: &str| {
+        let scheme = Issuer::scheme().replace("[ a2a ]", audience);
+        let mapped = scheme.replace(" }", &format!("{mapping} }}"));
+        text.replace("\nsecurity_schemes:", &format!("\nsecurity_schemes:\n{mapped}"))
+    };
+    let desk = Desk::in_folder(folder, &at("", "[ a2a ]")).await;
+    let address = desk.gateway.address;
+    let fields = [JSON, ("authorization", token.as_str())];
+    let stream = begun(open(address, "POST", "/a", &fields, &opening("t")).await).await;
+    desk.apply(&at("", "[ a2a, other ]")).await;
+    streams.send(&task_event("1", "t"));
+    let stream = begun(stream).await;
+    desk.apply(&at(", principal: { name: claims.org }", "[ a2a, other ]"))
+        .await;
+    assert_eq!(read(stream).await, CUT);
+    ended(&desk, "credential-not-valid", 1).await;
 }
 
 #[tokio::test]
