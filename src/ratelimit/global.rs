@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ledger::{Account, BytePace, Lease, Ledger};
+use super::ledger::{Account, BytePace, Lease, Ledger, Watched};
 use super::limited::{Kind, Limited, Policy};
 use super::{Key, TASKS_TRY_AGAIN, TRY_AGAIN};
 use crate::shared::{self, Command, Purpose, Reply, Store};
@@ -24,6 +24,8 @@ pub struct Granted {
     pub leases: Vec<Lease>,
     /// Of the task that a send may begin.
     pub of_task: Vec<Lease>,
+    /// Everything was asked that was to be.
+    pub whole: bool,
 }
 
 pub(super) struct Global {
@@ -73,6 +75,11 @@ impl Pace {
 impl Global {
     pub(super) fn store(&self) -> &Store {
         self.ledger.store()
+    }
+
+    /// Open tasks are told from now on as far as limits are about them.
+    pub(super) fn watch(&self, watched: Watched) {
+        self.ledger.watch(&self.agent, watched);
     }
 
     /// `owner` is whose task a send begins, where that is asked.
@@ -163,5 +170,6 @@ pub(super) async fn ask(store: Store, questions: Vec<Question>) -> Result<Grante
             }
         }
     }
+    granted.whole = true;
     Ok(granted)
 }

@@ -45,7 +45,7 @@ use crate::config::{self, Direction, LimitBound, LimitKey, RateOf};
 use crate::drain::Drain;
 use crate::http::forwarded;
 use concurrency::{Counters, Guard};
-use global::{Asking, Global, Pace, Question, Share};
+use global::{Asking, Global, Granted, Pace, Question, Share};
 use ledger::{BytePace, Lease, Watched};
 use limited::Policy;
 use open::Open;
@@ -236,18 +236,9 @@ impl RateLimiter {
     /// Counts for this agent over all gateways that share the ledger's store.
     #[must_use]
     pub fn sharing(mut self, ledger: &Arc<Ledger>, agent: &str) -> Self {
-        let agent: Arc<str> = Arc::from(agent);
-        let mut watched = Watched::default();
-        for rule in &self.inner.beginning {
-            if let Some(Share::Tasks(_)) = rule.share {
-                watched.of_agent |= rule.per == LimitKey::Agent;
-                watched.of_owner |= rule.per != LimitKey::Agent;
-            }
-        }
-        ledger.watch(&agent, watched);
         self.global = Some(Arc::new(Global {
             ledger: Arc::clone(ledger),
-            agent,
+            agent: Arc::from(agent),
         }));
         self
     }
@@ -282,13 +273,18 @@ where
     /// Asks the rules of a stage, here and then over all gateways. What the slot holds already it keeps, whatever the answer.
     pub async fn admit(&self, slot: &mut Slot, address: IpAddr, stage: Stage<'_>) -> Result<(), Limited> {
         let mut taken = Slot::default();
+        let by_all = self.inner.beginning.iter().any(|rule| self.is_counted_by_all(rule));
         self.take(&mut taken, address, stage)?;
-        if let Some(asking) = self.ask(address, stage) {
-            let granted = asking.await?;
-            taken.held.extend(granted.leases.into_iter().map(Held::Everywhere));
-            if let Some(place) = taken.quota.as_mut().and_then(|quota| quota.place.as_mut()) {
-                place.hold(granted.of_task);
-            }
+        let granted = match self.ask(address, stage) {
+            Some(asking) => asking.await?,
+            None => Granted::default(),
+        };
+        if by_all && !granted.whole {
+            self.without_others(stage)?;
+        }
+        taken.held.extend(granted.leases.into_iter().map(Held::Everywhere));
+        if let Some(place) = taken.quota.as_mut().and_then(|quota| quota.place.as_mut()) {
+            place.hold(granted.of_task);
         }
         slot.join(taken);
         Ok(())
@@ -320,7 +316,9 @@ where
         let principal = self.principal(stage);
         let mut taken = Slot::default();
         for rule in self.rules(stage) {
-            rule.ask(&mut taken, principal, address, stage, self.global.as_deref())?;
+            if !self.is_counted_by_all(rule) {
+                rule.ask(&mut taken, principal, address, stage, self.global.as_deref())?;
+            }
         }
         if let Stage::Begin(_, beginning) = stage
             && self.counts_tasks()
@@ -330,6 +328,16 @@ where
         }
         slot.join(taken);
         Ok(())
+    }
+
+    /// The store went away before it said how many tasks are open: what is known here counts, the place that was just taken
+    /// left out.
+    fn without_others(&self, stage: Stage<'_>) -> Result<(), Limited> {
+        let Stage::Begin(_, Beginning { open, agent, owner }) = stage else {
+            return Ok(());
+        };
+        let now = open.of(agent, owner).without_one();
+        self.inner.beginning.iter().try_for_each(|rule| rule.has_room(now))
     }
 
     /// There are limits on tasks that begin.
@@ -346,8 +354,16 @@ where
     fn place(&self, beginning: Beginning<'_>) -> Result<Place, Limited> {
         let Beginning { open, agent, owner } = beginning;
         open.enter(agent, owner, |now| {
-            self.inner.beginning.iter().try_for_each(|rule| rule.has_room(now))
+            let mut here = self.inner.beginning.iter().filter(|rule| !self.is_counted_by_all(rule));
+            here.try_for_each(|rule| rule.has_room(now))
         })
+    }
+
+    /// Of open tasks this gateway may know one whose end another has seen, so that all of them have the say as long as they can be
+    /// asked.
+    fn is_counted_by_all(&self, rule: &Rule<C>) -> bool {
+        let is_shared = matches!(rule.share, Some(Share::Tasks(_)));
+        is_shared && self.global.as_ref().is_some_and(|global| global.store().is_up())
     }
 
     /// `None` where there is nothing to ask the other gateways, or nobody.
@@ -394,6 +410,16 @@ where
 {
     /// Sweeps for as long as somebody else holds the limiter and the process runs.
     pub fn start(&self, drain: &Drain) {
+        if let Some(global) = &self.global {
+            let mut watched = Watched::default();
+            for rule in &self.inner.beginning {
+                if let Some(Share::Tasks(_)) = rule.share {
+                    watched.of_agent |= rule.per == LimitKey::Agent;
+                    watched.of_owner |= rule.per != LimitKey::Agent;
+                }
+            }
+            global.watch(watched);
+        }
         let inner = Arc::downgrade(&self.inner);
         drain.service(async move {
             loop {

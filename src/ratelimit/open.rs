@@ -50,6 +50,16 @@ pub struct Open {
     pub of_agent: u32,
 }
 
+impl Open {
+    /// But for one place.
+    pub(super) fn without_one(self) -> Self {
+        Self {
+            of_owner: self.of_owner.saturating_sub(1),
+            of_agent: self.of_agent.saturating_sub(1),
+        }
+    }
+}
+
 /// The place of a task that a send may begin; given back on drop.
 pub struct Place {
     open: Arc<OpenTasks>,

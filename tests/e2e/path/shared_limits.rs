@@ -78,6 +78,36 @@ async fn open_tasks_count_over_all_until_anybody_hears_of_their_end() {
     assert!(life > 0, "nothing is kept for ever");
 }
 
+/// The gateway that began a task knows it as open as long as it does not hear of its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_another_gateway_saw_counts_here_too() {
+    let (mut server, (a, b)) = (Server::start(), replicas().await);
+    let limits = "limits: [ { per: principal, open_tasks: 1 } ]";
+    let one = gateway_with(&server, &[&a, &b], limits).await;
+    let other = gateway_with(&server, &[&a, &b], limits).await;
+    let task = made(&one).await;
+    assert_eq!(refused_by(&other, &send("1", "x")).await, "principal-open-tasks");
+    assert_eq!(
+        post(other.address, "/agent", &of_task("GetTask", &task)).await.status,
+        200
+    );
+    eventually("the place is free", || async {
+        members(&server, "a2a:o:agent:o:key%3Atester") == 0
+    })
+    .await;
+    made(&one).await;
+    // Alone each counts what it knows: here two, there none.
+    server.kill();
+    for gateway in [&one, &other] {
+        eventually("the store is away", || async {
+            gateway.metric("a2a_gateway_store_degraded").await == 1.0
+        })
+        .await;
+    }
+    assert_eq!(refused_by(&one, &send("1", "x")).await, "principal-open-tasks");
+    made(&other).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn open_streams_and_calls_under_way_count_over_all() {
     for (limit, key, policy) in [
