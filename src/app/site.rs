@@ -19,7 +19,7 @@ use crate::affinity::Affinity;
 use crate::assertion::Signer;
 use crate::authenticate::Verifiers;
 use crate::authorize::{Points, Rules};
-use crate::card::Published;
+use crate::card::{Cors, Published};
 use crate::config::{self, Config, Problem};
 use crate::envelope::{Desk, Limiters, Memory};
 use crate::export::Collector;
@@ -338,6 +338,7 @@ fn pipeline(
         tokens,
         envelope: None,
         keys: None,
+        cors: config.cors.as_ref().map(Cors::new),
         json: json::Limits {
             depth: config.limits.json_depth,
             digits: config.limits.number_digits,

@@ -5,6 +5,7 @@
 //! that was fetched and cannot be trusted takes the agent out of service, because what it demands of callers is not known
 //! any more. Knows nothing of how cards are fetched (`Source`) and of what is enforced (`Keeper`).
 
+mod cors;
 mod places;
 mod refresh;
 mod serve;
@@ -21,6 +22,7 @@ use crate::a2a::{self, Generation};
 use crate::audit::{Event, Trail};
 use crate::config::{ApiKeyPlace, AuditEvent, Scheme, SchemeKind};
 
+pub use cors::Cors;
 pub use places::{Place, extended_places, places};
 pub use refresh::{FetchError, Keeper, OutOfService, Source, refresh_loop};
 pub use serve::{Published, serve};

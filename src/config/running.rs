@@ -29,6 +29,7 @@ impl Config {
             limits,
             security_schemes,
             decision_points,
+            cors,
             agents,
             log,
             audit,
@@ -48,6 +49,7 @@ impl Config {
             && *limits == other.limits
             && *security_schemes == other.security_schemes
             && *decision_points == other.decision_points
+            && *cors == other.cors
             && *agents == other.agents
             && *log == other.log
             && *audit == other.audit

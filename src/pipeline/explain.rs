@@ -129,6 +129,13 @@ impl Pipeline {
                 lines.say("route", "how to get a token for an agent, which is everybody's");
                 return Ok(Ending::Allowed);
             }
+            Entry::Preflight => {
+                lines.say(
+                    "route",
+                    "a browser's question about what is published, which is everybody's",
+                );
+                return Ok(Ending::Allowed);
+            }
             Entry::Keys(_) => {
                 lines.say("route", "the gateway's own key set, which is everybody's");
                 return Ok(Ending::Allowed);

@@ -84,6 +84,8 @@ pub struct Pipeline {
     pub envelope: Option<Arc<EnvelopeDesk>>,
     /// By which others check what is signed here, if anything is.
     pub keys: Option<Arc<card::Published>>,
+    /// Whose pages may read what is published, if anybody's.
+    pub cors: Option<card::Cors>,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
 }
@@ -92,6 +94,8 @@ pub struct Pipeline {
 enum Entry {
     Card(route::AgentIndex),
     Keys(Arc<card::Published>),
+    /// A browser asks whether a page may read what is published.
+    Preflight,
     /// How to get a token for an agent.
     Metadata(Arc<Enforced>),
     Call(RouteMatch, Addressed),
@@ -140,9 +144,10 @@ impl Pipeline {
             let mut deadline = None;
             let answered = match self.enter(&downstream, &parts, &mut held) {
                 Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
-                Ok(Entry::Keys(keys)) => Ok(published(&keys, &parts, held)),
+                Ok(Entry::Keys(keys)) => Ok(self.published(&keys, &parts, held)),
+                Ok(Entry::Preflight) => Ok(self.preflight(&parts, held)),
                 Ok(Entry::Metadata(enforced)) => match &enforced.metadata {
-                    Some(metadata) => Ok(published(metadata, &parts, held)),
+                    Some(metadata) => Ok(self.published(metadata, &parts, held)),
                     None => Err((Reject::new(Reason::NoRoute), held)),
                 },
                 Ok(Entry::Call(route, addressed)) => {
@@ -183,6 +188,7 @@ impl Pipeline {
         downstream.trusted(held)?;
         hygiene::check(parts, self.head)?;
         let not_allowed = |methods| Reject::new(Reason::MethodNotAllowed).allowing(methods);
+        let is_asked = || self.cors.is_some() && card::Cors::is_asked(parts);
         if let Some(desk) = &self.envelope
             && desk.path == parts.uri.path()
         {
@@ -196,6 +202,7 @@ impl Pipeline {
         {
             return match parts.method {
                 Method::GET | Method::HEAD => Ok(Entry::Keys(keys.clone())),
+                Method::OPTIONS if is_asked() => Ok(Entry::Preflight),
                 _ => Err(not_allowed("GET, HEAD")),
             };
         }
@@ -204,6 +211,7 @@ impl Pipeline {
         held.record.agent = Some(agent.metrics.clone());
         match route.place {
             Place::Rpc if parts.method != Method::POST => Err(not_allowed("POST")),
+            Place::Card | Place::Metadata if is_asked() => Ok(Entry::Preflight),
             Place::Card | Place::Metadata if parts.method != Method::GET && parts.method != Method::HEAD => {
                 Err(not_allowed("GET, HEAD"))
             }
@@ -539,9 +547,22 @@ impl Pipeline {
             return Err((Reject::new(Reason::AgentNotReady), held));
         };
         match self.asked_card(&current, parts) {
-            Ok(card) => Ok(published(card, parts, held)),
+            Ok(card) => Ok(self.published(card, parts, held)),
             Err(reject) => Err((reject, held)),
         }
+    }
+
+    fn published(&self, published: &card::Published, parts: &request::Parts, held: Held) -> Response<Body> {
+        let mut response = card::serve(published, parts);
+        if let Some(cors) = &self.cors {
+            cors.dress(&parts.headers, response.headers_mut());
+        }
+        served(response, held)
+    }
+
+    fn preflight(&self, parts: &request::Parts, held: Held) -> Response<Body> {
+        let answer = self.cors.as_ref().map(|cors| cors.preflight(parts));
+        served(answer.unwrap_or_default(), held)
     }
 
     /// The card in the version that the caller asks for, where there is one of each.
@@ -573,8 +594,8 @@ impl Pipeline {
     }
 }
 
-fn published(published: &card::Published, parts: &request::Parts, mut held: Held) -> Response<Body> {
-    let (mut head, bytes) = card::serve(published, parts).into_parts();
+fn served(response: Response<Bytes>, mut held: Held) -> Response<Body> {
+    let (mut head, bytes) = response.into_parts();
     held.record.status = head.status.as_u16();
     head.headers.insert(hygiene::X_REQUEST_ID, held.record.id.header());
     Response::from_parts(head, Body::whole(bytes, Outcome::Served, held))

@@ -29,6 +29,37 @@ fn urls() {
 }
 
 #[test]
+fn pages() {
+    let cors = |text: &str, expected: &str| section("cors", text, expected);
+    cors("{}", "cors.origins (line 5): is required");
+    cors(
+        "{ origins: [] }",
+        "cors.origins (line 5): is empty, so that no page could read anything; name origins, or `*`",
+    );
+    cors(
+        "{ origins: [ \"*\", \"https://a\" ] }",
+        "cors.origins (line 5): has `*` beside others; keep `*` alone, or take it out",
+    );
+    let origin = "must be an origin: scheme, host and port without a path, as browsers write it";
+    cors(
+        "{ origins: [ \"https://a/\" ] }",
+        &format!("cors.origins[0] (line 5): {origin}"),
+    );
+    cors(
+        "{ origins: [ \"https://a/b\" ] }",
+        &format!("cors.origins[0] (line 5): {origin}"),
+    );
+    cors(
+        "{ origins: [ \"https://*.a\" ] }",
+        "cors.origins[0] (line 5): `*.a` is not a host name or address",
+    );
+    cors(
+        "{ origins: [ \"*\" ], max_age: 48h }",
+        "cors.max_age (line 5): must be from 0s to 24h, found 2d",
+    );
+}
+
+#[test]
 fn the_audit_trail() {
     let audit = |text: &str, expected: &str| section("audit", text, expected);
     audit("{}", "audit.file (line 5): is required");

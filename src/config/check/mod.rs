@@ -7,6 +7,7 @@
 
 mod agents;
 mod audit;
+mod cors;
 mod credential;
 mod decisions;
 mod envelope;
@@ -102,6 +103,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let limits = limits::limits(check, &raw.limits);
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
     let decision_points = decisions::points(check, raw);
+    let cors = cors::cors(check, raw.cors.as_ref());
     let mut routes = Vec::new();
     let agents = agents::agents(check, raw, &mut routes);
     let envelope = envelope::envelope(check, raw, &routes);
@@ -139,6 +141,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         limits,
         security_schemes: security_schemes?,
         decision_points: decision_points?,
+        cors: cors?,
         agents: agents?,
         log,
         audit: audit?,

@@ -42,6 +42,8 @@ pub struct Config {
     pub limits: Limits,
     pub security_schemes: BTreeMap<SchemeName, Scheme>,
     pub decision_points: BTreeMap<String, DecisionPoint>,
+    /// `None`: no page may read anything.
+    pub cors: Option<Cors>,
     pub agents: Vec<Agent>,
     pub log: Log,
     /// `None`: off.
@@ -52,6 +54,14 @@ pub struct Config {
     pub workers: Option<usize>,
     /// Where its keys stand, for what is found out about it later.
     pub places: Places,
+}
+
+/// Whose pages may read what is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cors {
+    /// Empty: those of everybody.
+    pub origins: Vec<String>,
+    pub max_age: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq)]

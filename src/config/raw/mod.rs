@@ -7,6 +7,7 @@
 mod agents;
 mod audit;
 mod collections;
+mod cors;
 mod credential;
 mod decision;
 mod envelope;
@@ -24,6 +25,7 @@ use super::units::{SecretText, Size, Time};
 pub use agents::*;
 pub use audit::*;
 pub use collections::{List, Names};
+pub use cors::*;
 pub use credential::*;
 pub use decision::*;
 pub use envelope::*;
@@ -71,6 +73,8 @@ pub struct Raw {
     pub security: Option<RawSecurity>,
     /// Services that are asked whether calls are allowed, by names that policies use. None by default.
     pub decision_points: Names<RawDecisionPoint>,
+    /// Whose pages may read what is published.
+    pub cors: Option<RawCors>,
     /// The agents behind the gateway. At least one.
     pub agents: List<RawAgent>,
     /// Rate limits of every agent, asked before the agent's own `limits`. None by default: the right number is yours.
@@ -103,6 +107,7 @@ impl Default for Raw {
             security_schemes: Names::default(),
             security: None,
             decision_points: Names::default(),
+            cors: None,
             agents: List::default(),
             rate_limits: List::default(),
             log: RawLog::default(),

@@ -57,6 +57,7 @@ pub fn redacted(config: &Config) -> Value {
         "push": push(&config.push),
         "envelope": config.envelope.as_ref().map(envelope),
         "assertions": assertions(&config.assertions),
+        "cors": config.cors.as_ref().map(cors),
         "revocations_file": config.revocations.as_deref().map(path),
         "limits": limits(&config.limits),
         "security_schemes": schemes,
@@ -76,6 +77,14 @@ pub fn redacted(config: &Config) -> Value {
     });
     tidy(&mut shown);
     shown
+}
+
+fn cors(cors: &Cors) -> Value {
+    let everybody = vec!["*".to_owned()];
+    json!({
+        "origins": if cors.origins.is_empty() { &everybody } else { &cors.origins },
+        "max_age": time(cors.max_age),
+    })
 }
 
 fn audit(audit: &Audit) -> Value {

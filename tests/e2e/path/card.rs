@@ -2,7 +2,7 @@
 
 use crate::harness::agent::{self, Agent, CARD, CARD_HYBRID, Reply};
 use crate::harness::authority::Authority;
-use crate::harness::{Gateway, call, config_of, get, post, send, with_upstream};
+use crate::harness::{Answer, Gateway, call, config_of, get, post, send, with_upstream};
 
 const PATH: &str = "/agent/.well-known/agent-card.json";
 
@@ -166,4 +166,85 @@ async fn the_card_of_an_endpoint_given_by_address_is_fetched_under_its_name() {
     let gateway = Gateway::start_in(&yaml, authority.folder.path()).await;
     gateway.ready().await;
     assert_eq!(post(gateway.address, "/agent", &send("1", "x")).await.status, 200);
+}
+
+const PAGE: &str = "https://console.example";
+
+fn allowed(answer: &Answer) -> [Option<&str>; 4] {
+    [
+        "access-control-allow-origin",
+        "access-control-expose-headers",
+        "access-control-allow-methods",
+        "access-control-allow-credentials",
+    ]
+    .map(|name| answer.header(name))
+}
+
+/// The CORS protocol of the Fetch standard.
+#[tokio::test]
+async fn pages_of_named_origins_may_read_the_card_and_no_others() {
+    let agent = Agent::start(|_| Reply::Silence).await;
+    let cors = format!("cors: {{ origins: [ \"{PAGE}\", \"http://localhost:3000\" ] }}");
+    let gateway = Gateway::of(&[agent.address], "", &cors).await;
+    let ask =
+        async |method: &str, path: &str, fields: &[(&str, &str)]| call(gateway.address, method, path, fields, "").await;
+    for origin in [PAGE, "http://localhost:3000"] {
+        let got = ask("GET", PATH, &[("origin", origin)]).await;
+        assert_eq!(got.status, 200);
+        assert_eq!(allowed(&got), [Some(origin), Some("ETag"), None, None]);
+        assert_eq!(got.header("vary"), Some("Origin"));
+        let etag = got.header("etag").unwrap().to_owned();
+        let known = ask("GET", PATH, &[("origin", origin), ("if-none-match", &etag)]).await;
+        assert_eq!((known.status, allowed(&known)[0]), (304, Some(origin)));
+    }
+    for origin in [
+        "https://console.example.evil",
+        "http://console.example",
+        "null",
+        "https://CONSOLE.example",
+    ] {
+        let got = ask("GET", PATH, &[("origin", origin)]).await;
+        assert_eq!((got.status, allowed(&got)), (200, [None; 4]), "{origin}");
+        assert_eq!(got.header("vary"), Some("Origin"), "nobody keeps it for another page");
+    }
+    let got = ask("GET", PATH, &[]).await;
+    assert_eq!(
+        (got.status, allowed(&got), got.header("vary")),
+        (200, [None; 4], Some("Origin"))
+    );
+
+    let asks = |origin| [("origin", origin), ("access-control-request-method", "GET")];
+    let yes = ask("OPTIONS", PATH, &asks(PAGE)).await;
+    assert_eq!((yes.status, yes.body.len()), (204, 0));
+    assert_eq!(allowed(&yes), [Some(PAGE), None, Some("GET, HEAD"), None]);
+    assert_eq!(yes.header("access-control-max-age"), Some("7200"));
+    let headers = yes.header("access-control-allow-headers").unwrap();
+    assert!(headers.contains("A2A-Version") && !headers.contains('*'), "{headers}");
+    let no = ask("OPTIONS", PATH, &asks("https://evil.example")).await;
+    assert_eq!((no.status, allowed(&no)), (204, [None; 4]));
+    // Neither is a question of a browser, nor one about a call answered.
+    assert_eq!(ask("OPTIONS", PATH, &[]).await.status, 405);
+    let about_calls = [("origin", PAGE), ("access-control-request-method", "POST")];
+    let got = ask("OPTIONS", "/agent", &about_calls).await;
+    assert_eq!((got.status, allowed(&got)), (405, [None; 4]));
+    assert!(agent.received().is_empty());
+}
+
+#[tokio::test]
+async fn what_everybody_may_read_is_the_same_for_every_page() {
+    let agent = Agent::start(|_| Reply::Silence).await;
+    let gateway = Gateway::of(&[agent.address], "", "cors: { origins: [ \"*\" ], max_age: 10m }").await;
+    for fields in [vec![], vec![("origin", PAGE)]] {
+        let got = call(gateway.address, "GET", PATH, &fields, "").await;
+        assert_eq!(allowed(&got), [Some("*"), Some("ETag"), None, None]);
+        assert_eq!(got.header("vary"), None);
+    }
+    let asks = [("origin", PAGE), ("access-control-request-method", "GET")];
+    let yes = call(gateway.address, "OPTIONS", PATH, &asks, "").await;
+    assert_eq!((yes.status, yes.header("access-control-max-age")), (204, Some("600")));
+
+    let closed = Gateway::of(&[agent.address], "", "").await;
+    let got = call(closed.address, "GET", PATH, &[("origin", PAGE)], "").await;
+    assert_eq!((got.status, allowed(&got)), (200, [None; 4]));
+    assert_eq!(call(closed.address, "OPTIONS", PATH, &asks, "").await.status, 405);
 }
