@@ -17,10 +17,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tokio::sync::Notify;
 
 use crate::audit::Trail;
-use crate::config::{AuditCollector, Problem, UpstreamTls};
+use crate::config::{AuditCollector, Problem};
 use crate::drain::Drain;
-use crate::http::fetch::{self, Fetcher};
-use crate::tls;
+use crate::http::asking::{System, Trust};
+use crate::http::fetch;
 
 /// Lines of a second go together.
 const EVERY: Duration = Duration::from_secs(1);
@@ -38,9 +38,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(5 * 60);
 pub struct Collector {
     config: AuditCollector,
     headers: HeaderMap,
-    fetcher: Fetcher,
-    /// Of the CA file.
-    digest: Option<[u8; 32]>,
+    trust: Trust,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -59,10 +57,8 @@ enum Error {
 impl Collector {
     /// Blocking: reads files.
     pub fn build(config: &AuditCollector) -> Result<Self, Vec<Problem>> {
-        let tls = tls_of(config);
-        // First: what is written in between is another content to the next reading.
-        let digest = tls::client::digest(&tls);
-        let fetcher = Fetcher::new(tls::client::client_config(&tls, &["http/1.1"], "audit.otlp")?);
+        let trust = Trust::load(config.ca.as_deref(), System::of(&config.url));
+        let trust = trust.map_err(|cause| vec![Problem::new("audit.otlp.ca", cause)])?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -73,14 +69,13 @@ impl Collector {
         Ok(Self {
             config: config.clone(),
             headers,
-            fetcher,
-            digest,
+            trust,
         })
     }
 
     /// It would be built the same. Blocking.
     pub fn is_of(&self, config: &AuditCollector) -> bool {
-        self.config == *config && (config.ca.is_none() || self.digest == tls::client::digest(&tls_of(config)))
+        self.config == *config && matches!(self.trust.changed(), Ok(None))
     }
 
     /// How many of the lines were not taken.
@@ -93,7 +88,12 @@ impl Collector {
             ..fetch::Options::default()
         };
         let body = Bytes::from(otlp::request(lines).to_string());
-        let answer = self.fetcher.submit(&self.config.url, body, &options).await?;
+        let answer = self
+            .trust
+            .now()
+            .fetcher
+            .submit(&self.config.url, body, &options)
+            .await?;
         match answer.status {
             status if status.is_success() => Ok(otlp::rejected(&answer.body)),
             status @ (StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY) => {
@@ -104,13 +104,6 @@ impl Collector {
                 retry_after: retry_after(&answer.headers),
             }),
         }
-    }
-}
-
-fn tls_of(config: &AuditCollector) -> UpstreamTls {
-    UpstreamTls {
-        ca: config.ca.clone(),
-        ..UpstreamTls::default()
     }
 }
 

@@ -124,20 +124,6 @@ impl Authority {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// A server of this name that asks for no certificate.
-    pub fn server_without_clients(&self, name: &str) -> TlsAcceptor {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let (certificate, key) = self.issue(name);
-        let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
-            .unwrap();
-        TlsAcceptor::from(Arc::new(config))
-    }
-
     /// A client that trusts this CA and shows this certificate.
     pub fn client_with(&self, alpn: &[&str], (certificate, key): &(String, String)) -> TlsConnector {
         let mut roots = RootCertStore::empty();

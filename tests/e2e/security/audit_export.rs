@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::Server;
 use super::audit::{ANN, Ground, JSON, yaml};
-use crate::harness::agent::Reply;
+use crate::harness::agent::{Agent, Reply};
+use crate::harness::authority::Authority;
 use crate::harness::{Gateway, call, eventually, send};
 
 const PLACE: &str = "/v1/logs";
@@ -222,4 +223,30 @@ async fn a_credential_that_is_put_right_loses_nothing() {
     assert_eq!((gateway.metric(SENT).await, gateway.metric(WAITING).await), (sent, 0.0));
     assert!(gateway.shutdown().await);
     assert_eq!(collector.asked(PLACE), asked);
+}
+
+/// Who the collector is its certificate says, by the CA of the configuration, which may be exchanged.
+#[tokio::test]
+async fn a_collector_is_believed_by_its_certificate_alone() {
+    let (first, second) = (Authority::new(), Authority::new());
+    let collector = Agent::over_tls(second.open_server("localhost"), |_| Reply::Json("{}".to_owned())).await;
+    let url = format!("https://localhost:{}{PLACE}", collector.address.port());
+    let ground = Ground::new(&format!("otlp: {{ url: \"{url}\", ca: collector-ca.pem }}")).await;
+    ground.write("collector-ca.pem", &first.issuer.pem());
+    let gateway = ground.start().await;
+    eventually("it is not believed", || async {
+        let records = gateway.metric(WAITING).await;
+        records >= 3.0 && gateway.metric(SENT).await == 0.0
+    })
+    .await;
+    assert!(collector.received().is_empty());
+    ground.write("collector-ca.pem", "no certificate");
+    assert!(!gateway.reload().await, "what cannot be read changes nothing");
+    ground.write("collector-ca.pem", &second.issuer.pem());
+    assert!(gateway.reload().await);
+    eventually("everything came", || async {
+        gateway.metric(WAITING).await == 0.0 && gateway.metric(SENT).await >= 3.0
+    })
+    .await;
+    assert_eq!(gateway.metric(LOST).await, 0.0);
 }

@@ -476,7 +476,7 @@ async fn a_message_whose_metadata_cannot_be_told_is_refused() {
 #[tokio::test]
 async fn over_tls_only_who_the_ca_vouches_for_is_asked() {
     let (authority, stranger) = (Authority::new(), Authority::new());
-    let acceptor = authority.server_without_clients("localhost");
+    let acceptor = authority.open_server("localhost");
     let server = Agent::over_tls(acceptor, |_| Reply::Json(yes().to_string())).await;
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("ca.pem");

@@ -351,7 +351,7 @@ async fn while_the_server_is_away_only_what_it_said_goes_on() {
 #[tokio::test]
 async fn over_tls_only_who_the_ca_vouches_for_is_asked() {
     let (authority, stranger) = (Authority::new(), Authority::new());
-    let acceptor = authority.server_without_clients("localhost");
+    let acceptor = authority.open_server("localhost");
     let server = Agent::over_tls(acceptor, |_| Reply::Json(active().to_string())).await;
     let site = async |ca: &Authority| {
         let scheme = format!(
