@@ -16,6 +16,7 @@ mod reading;
 mod receive;
 mod send;
 mod translate;
+mod usable;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
