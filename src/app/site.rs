@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use http::HeaderName;
 
 use super::agents;
+use super::rules;
 use super::assemble::{Ground, Next};
 use super::listen::Door;
 use crate::a2a::json;
@@ -28,9 +29,9 @@ use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
 use crate::observe::access::AccessLog;
 use crate::observe::record::Observer;
-use crate::pipeline::{Agent, Current, ListenerRule, ListenerRules, Pipeline};
+use crate::pipeline::{Agent, Behind, Current, FrontDoor, FrontGround, ListenerRule, ListenerRules, Pipeline};
 use crate::push;
-use crate::route::Routes;
+use crate::route::{AgentIndex, Routes};
 use crate::tls::ExpiryKind;
 
 /// Between two times at which every open stream is asked, which costs some microseconds a stream: who gives away thousands of
@@ -61,6 +62,7 @@ pub struct Site {
     pub signer: Option<Arc<Signer>>,
     pub collector: Option<Arc<Collector>>,
     envelope: Option<Arc<Desk>>,
+    front: Option<Arc<FrontDoor>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
 }
@@ -185,9 +187,11 @@ impl Common {
             verifiers.clone(),
             tokens.clone(),
         );
+        let front = self.front(&config, &next.agents, before);
         let keys = signer.as_ref();
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
+            front: front.clone(),
             listeners: listener_rules(&config, &listeners, rules),
             keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
             ..next
@@ -209,6 +213,7 @@ impl Common {
             signer,
             collector,
             envelope,
+            front,
             listeners,
             agents,
         };
@@ -217,6 +222,29 @@ impl Common {
         }
         self.note_expiry(&site);
         site
+    }
+
+    /// Behind all agents, whose places are those of the configuration.
+    fn front(&self, config: &Config, agents: &[Arc<Agent>], before: Option<&Site>) -> Option<Arc<FrontDoor>> {
+        let section = config.front_door.as_ref()?;
+        let behind = agents.iter().zip(&config.agents).enumerate();
+        let behind = behind.filter(|(_, (_, agent))| section.agents.contains(&agent.name));
+        let behind = behind.map(|(index, (agent, section))| Behind {
+            index: AgentIndex(index),
+            agent: agent.clone(),
+            translates: section.translate,
+        });
+        let ground = FrontGround {
+            drain: &self.ground.drain,
+            ledger: self.ground.ledger.as_ref(),
+            rate_limit_keys: config.limits.rate_limit_keys,
+            public_url: rules::public_url(&config.public_url, &section.route),
+            resource: rules::resource(&config.public_url, &section.route),
+            rooted: rules::is_rooted(&section.route),
+            index: AgentIndex(config.agents.len()),
+        };
+        let before = before.and_then(|before| before.front.as_deref());
+        Some(Arc::new(FrontDoor::build(section, behind.collect(), ground, before)))
     }
 
     /// Those of the configuration in force, with what is spent of them, where they would be the same.
@@ -314,10 +342,13 @@ fn pipeline(
     tokens: Arc<Tokens>,
 ) -> Pipeline {
     let access = access.filter(|_| config.log.access);
+    // The front door stands behind all agents.
+    let front = config.front_door.as_ref().map(|front| &front.route);
+    let routes = config.agents.iter().map(|agent| &agent.route).chain(front);
     Pipeline {
         version: 0,
         until: ground.drain.until_deadline(),
-        routes: Routes::build(&config.agents, &config.public_url),
+        routes: Routes::build(routes, &config.public_url),
         agents,
         listeners: ListenerRules::default(),
         open: Rules::default(),
@@ -337,6 +368,7 @@ fn pipeline(
         },
         tokens,
         envelope: None,
+        front: None,
         keys: None,
         cors: config.cors.as_ref().map(Cors::new),
         json: json::Limits {

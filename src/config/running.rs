@@ -30,6 +30,7 @@ impl Config {
             security_schemes,
             decision_points,
             cors,
+            front_door,
             agents,
             log,
             audit,
@@ -50,6 +51,7 @@ impl Config {
             && *security_schemes == other.security_schemes
             && *decision_points == other.decision_points
             && *cors == other.cors
+            && *front_door == other.front_door
             && *agents == other.agents
             && *log == other.log
             && *audit == other.audit

@@ -174,6 +174,7 @@ fn refusal(reason: Reason, detail: Option<&str>) -> Option<AuditEvent> {
         | Reason::VersionNotSupported
         | Reason::TaskBeginning
         | Reason::OwnersDiffer
+        | Reason::AgentNotNamed
         | Reason::UnsupportedOperation
         | Reason::PushNotSupported
         | Reason::PushUnreadable

@@ -84,6 +84,8 @@ reasons! {
     TaskBeginning = "task_beginning", Downstream;
     /// The task and the context of one call belong to different endpoints.
     OwnersDiffer = "owners_differ", Downstream;
+    /// A call at the front door goes to no agent: it names none, and no rule sends it anywhere.
+    AgentNotNamed = "agent_not_named", Downstream;
     /// The agent's generation has no such operation, and what it has cannot stand in for it.
     UnsupportedOperation = "unsupported_operation", Downstream;
     /// Push notifications of an agent of another generation would reach the caller in that one's form.

@@ -120,6 +120,10 @@ impl Pipeline {
         held: &mut Held,
     ) -> Result<Ending, Reject> {
         let (route, addressed) = match self.enter(downstream, parts, held)? {
+            Entry::Call(route, _) if self.front.as_ref().is_some_and(|front| front.index == route.agent) => {
+                lines.say("route", "the front door, which chooses an agent by what is under way; ask at that agent's own address");
+                return Ok(Ending::Elsewhere);
+            }
             Entry::Call(route, addressed) => (route, addressed),
             Entry::Card(_) => {
                 lines.say("route", "the card of an agent, which is everybody's");
@@ -136,8 +140,8 @@ impl Pipeline {
                 );
                 return Ok(Ending::Allowed);
             }
-            Entry::Keys(_) => {
-                lines.say("route", "the gateway's own key set, which is everybody's");
+            Entry::Published(_) => {
+                lines.say("route", "what the gateway publishes of itself, which is everybody's");
                 return Ok(Ending::Allowed);
             }
             Entry::Notification(..) => {

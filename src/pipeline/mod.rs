@@ -9,6 +9,7 @@ mod deliver;
 mod envelope;
 mod explain;
 mod extended;
+mod front;
 mod gathering;
 mod judging;
 mod naming;
@@ -54,6 +55,7 @@ use crate::{a2a, assertion, card, parse};
 pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
 pub use self::explain::Explanation;
+pub use self::front::{Behind, FrontDoor, Ground as FrontGround};
 pub use self::judging::{CallPolicy, ListenerRule, ListenerRules, SkillDemand};
 use self::judging::{Case, Shown};
 use self::reading::Reading;
@@ -83,6 +85,8 @@ pub struct Pipeline {
     pub tokens: Arc<Tokens>,
     /// `None`: the envelope protocol is off.
     pub envelope: Option<Arc<EnvelopeDesk>>,
+    /// `None`: there is none.
+    pub front: Option<Arc<FrontDoor>>,
     /// By which others check what is signed here, if anything is.
     pub keys: Option<Arc<card::Published>>,
     /// Whose pages may read what is published, if anybody's.
@@ -93,8 +97,9 @@ pub struct Pipeline {
 
 /// What a request is for.
 enum Entry {
-    Card(route::AgentIndex),
-    Keys(Arc<card::Published>),
+    Card(Arc<card::Current>),
+    /// Another document for everybody: public keys, or how to get a token for the front door.
+    Published(Arc<card::Published>),
     /// A browser asks whether a page may read what is published.
     Preflight,
     /// How to get a token for an agent.
@@ -144,8 +149,8 @@ impl Pipeline {
             };
             let mut deadline = None;
             let answered = match self.enter(&downstream, &parts, &mut held) {
-                Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
-                Ok(Entry::Keys(keys)) => Ok(self.published(&keys, &parts, held)),
+                Ok(Entry::Card(current)) => self.card(&current, &parts, held),
+                Ok(Entry::Published(published)) => Ok(self.published(&published, &parts, held)),
                 Ok(Entry::Preflight) => Ok(self.preflight(&parts, held)),
                 Ok(Entry::Metadata(enforced)) => match &enforced.metadata {
                     Some(metadata) => Ok(self.published(metadata, &parts, held)),
@@ -159,7 +164,28 @@ impl Pipeline {
                             deadline = hygiene::deadline(&parts.headers, held.record.started().into());
                         }
                     }
-                    let called = self.call(route, addressed, client, &downstream, &mut parts, body, &mut held, None);
+                    let called = match &self.front {
+                        Some(front) if front.index == route.agent => Either::Right(Box::pin(self.at_front(
+                            front,
+                            route,
+                            addressed,
+                            client,
+                            &downstream,
+                            &mut parts,
+                            body,
+                            &mut held,
+                        ))),
+                        _ => Either::Left(self.call(
+                            route,
+                            addressed,
+                            client,
+                            &downstream,
+                            &mut parts,
+                            body,
+                            &mut held,
+                            None,
+                        )),
+                    };
                     match until(deadline, called).await {
                         Ok(answered) => Ok(answered.into_response(held, deadline)),
                         Err(reject) => Err((reject, held)),
@@ -202,22 +228,42 @@ impl Pipeline {
             && assertion::PLACE == parts.uri.path()
         {
             return match parts.method {
-                Method::GET | Method::HEAD => Ok(Entry::Keys(keys.clone())),
+                Method::GET | Method::HEAD => Ok(Entry::Published(keys.clone())),
                 Method::OPTIONS if is_asked() => Ok(Entry::Preflight),
                 _ => Err(not_allowed("GET, HEAD")),
             };
         }
         let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
+        match route.place {
+            Place::Rpc if parts.method != Method::POST => return Err(not_allowed("POST")),
+            Place::Card | Place::Metadata if is_asked() => return Ok(Entry::Preflight),
+            Place::Card | Place::Metadata if parts.method != Method::GET && parts.method != Method::HEAD => {
+                return Err(not_allowed("GET, HEAD"));
+            }
+            Place::Rpc | Place::Card | Place::Metadata | Place::Below { .. } => {}
+        }
+        if let Some(front) = self.front.as_ref().filter(|front| front.index == route.agent) {
+            return match route.place {
+                Place::Rpc => Ok(Entry::Call(route, Addressed::JsonRpc)),
+                Place::Card => Ok(Entry::Card(front.card(&self.verifiers)?)),
+                Place::Metadata => {
+                    let metadata = front.scene(&self.verifiers)?.metadata.clone();
+                    metadata.map(Entry::Published).ok_or_else(|| Reject::new(Reason::NoRoute))
+                }
+                Place::Below { base } => {
+                    let scene = front.scene(&self.verifiers)?;
+                    Ok(Entry::Call(route, below(parts, base, scene.bindings())?))
+                }
+            };
+        }
         let agent = self.agent(route)?;
         held.record.agent = Some(agent.metrics.clone());
         match route.place {
-            Place::Rpc if parts.method != Method::POST => Err(not_allowed("POST")),
-            Place::Card | Place::Metadata if is_asked() => Ok(Entry::Preflight),
-            Place::Card | Place::Metadata if parts.method != Method::GET && parts.method != Method::HEAD => {
-                Err(not_allowed("GET, HEAD"))
-            }
             Place::Rpc => Ok(Entry::Call(route, Addressed::JsonRpc)),
-            Place::Card => Ok(Entry::Card(route.agent)),
+            Place::Card => {
+                let current = agent.card.current();
+                Ok(Entry::Card(current.ok_or_else(|| Reject::new(Reason::AgentNotReady))?))
+            }
             Place::Metadata => agent.in_service().map(Entry::Metadata),
             Place::Below { base } => {
                 let path = parts.uri.path().get(base..).unwrap_or_default();
@@ -230,29 +276,7 @@ impl Pipeline {
                 if let Some(sealed) = sealed.filter(|_| parts.method == Method::GET && enforced.is_of_0_1()) {
                     return Ok(Entry::Notification(route, Box::from(sealed)));
                 }
-                if hygiene::is_grpc(parts) {
-                    // Its paths are whole: nothing stands before them.
-                    if base > 0 || !enforced.bindings.contains(&a2a::Binding::Grpc) {
-                        return Err(Reject::new(Reason::NoRoute));
-                    }
-                    let method = grpc::method(path).ok_or_else(|| Reject::new(Reason::UnknownMethod))?;
-                    if parts.method != Method::POST {
-                        return Err(not_allowed("POST"));
-                    }
-                    return Ok(Entry::Call(route, Addressed::Grpc(method)));
-                }
-                // The extended card of 0.2 goes with JSON-RPC.
-                if !enforced.bindings.contains(&a2a::Binding::HttpJson) && path != http_json::EXTENDED_CARD_OF_0_2 {
-                    return Err(Reject::new(Reason::NoRoute));
-                }
-                // Whatever is served: a path of a generation that is not must not go on as a tenant's.
-                match http_json::read_target(parts.method.as_str(), path, &Generation::SPOKEN) {
-                    Ok(target) => Ok(Entry::Call(route, Addressed::HttpJson(Box::new(target)))),
-                    Err(http_json::TargetError::Method { allowed }) => Err(not_allowed(allowed)),
-                    Err(http_json::TargetError::Unknown | http_json::TargetError::Malformed) => {
-                        Err(Reject::new(Reason::NoRoute))
-                    }
-                }
+                Ok(Entry::Call(route, below(parts, base, &enforced.bindings)?))
             }
         }
     }
@@ -539,15 +563,11 @@ impl Pipeline {
 
     fn card(
         &self,
-        agent: route::AgentIndex,
+        current: &card::Current,
         parts: &request::Parts,
         held: Held,
     ) -> Result<Response<Body>, (Reject, Held)> {
-        let current = self.agents.get(agent.0).and_then(|agent| agent.card.current());
-        let Some(current) = current else {
-            return Err((Reject::new(Reason::AgentNotReady), held));
-        };
-        match self.asked_card(&current, parts) {
+        match self.asked_card(current, parts) {
             Ok(card) => Ok(self.published(card, parts, held)),
             Err(reject) => Err((reject, held)),
         }
@@ -592,6 +612,33 @@ impl Pipeline {
         self.agents
             .get(route.agent.0)
             .ok_or_else(|| Reject::new(Reason::NoRoute))
+    }
+}
+
+/// The call that a path below a base asks for, of HTTP+JSON or gRPC.
+fn below(parts: &request::Parts, base: usize, bindings: &[a2a::Binding]) -> Result<Addressed, Reject> {
+    let path = parts.uri.path().get(base..).unwrap_or_default();
+    let not_allowed = |methods| Reject::new(Reason::MethodNotAllowed).allowing(methods);
+    if hygiene::is_grpc(parts) {
+        // Its paths are whole: nothing stands before them.
+        if base > 0 || !bindings.contains(&a2a::Binding::Grpc) {
+            return Err(Reject::new(Reason::NoRoute));
+        }
+        let method = grpc::method(path).ok_or_else(|| Reject::new(Reason::UnknownMethod))?;
+        if parts.method != Method::POST {
+            return Err(not_allowed("POST"));
+        }
+        return Ok(Addressed::Grpc(method));
+    }
+    // The extended card of 0.2 goes with JSON-RPC.
+    if !bindings.contains(&a2a::Binding::HttpJson) && path != http_json::EXTENDED_CARD_OF_0_2 {
+        return Err(Reject::new(Reason::NoRoute));
+    }
+    // Whatever is served: a path of a generation that is not must not go on as a tenant's.
+    match http_json::read_target(parts.method.as_str(), path, &Generation::SPOKEN) {
+        Ok(target) => Ok(Addressed::HttpJson(Box::new(target))),
+        Err(http_json::TargetError::Method { allowed }) => Err(not_allowed(allowed)),
+        Err(http_json::TargetError::Unknown | http_json::TargetError::Malformed) => Err(Reject::new(Reason::NoRoute)),
     }
 }
 

@@ -10,6 +10,7 @@
 //! agent), signing and the verification of signatures.
 
 mod extended;
+pub mod gather;
 mod links;
 mod names;
 mod publish;
@@ -58,6 +59,11 @@ pub struct OriginCard {
 }
 
 impl OriginCard {
+    /// As JSON.
+    pub fn to_bytes(&self) -> Bytes {
+        Bytes::from(Value::Object(self.members.clone()).to_string())
+    }
+
     pub fn name(&self) -> Option<&str> {
         self.members.get("name").and_then(Value::as_str)
     }

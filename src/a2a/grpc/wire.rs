@@ -99,6 +99,30 @@ pub(super) fn walk<'a, E: From<WireError>>(
     Ok(())
 }
 
+/// The same with each field as it is written, its tag included.
+pub(super) fn pieces<'a>(message: &'a [u8], mut each: impl FnMut(u32, &'a [u8])) -> Result<(), WireError> {
+    let mut rest = Rest(message);
+    while !rest.0.is_empty() {
+        let before = rest.0;
+        let (number, kind) = rest.tag()?;
+        rest.field(number, kind, 0)?;
+        each(number, before.get(..before.len() - rest.0.len()).unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// Appends a field that is text.
+pub(super) fn put_text(out: &mut Vec<u8>, number: u8, text: &str) {
+    out.push(number << 3 | 2);
+    let mut length = text.len();
+    while length >= 0x80 {
+        out.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(text.as_bytes());
+}
+
 struct Rest<'a>(&'a [u8]);
 
 const END_GROUP: u8 = 4;

@@ -11,6 +11,7 @@ mod cors;
 mod credential;
 mod decisions;
 mod envelope;
+mod front_door;
 mod invalid;
 mod limits;
 mod listeners;
@@ -107,11 +108,14 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let mut routes = Vec::new();
     let agents = agents::agents(check, raw, &mut routes);
     let envelope = envelope::envelope(check, raw, &routes);
+    let front_door = front_door::front_door(check, raw, &routes);
     if let (Some(schemes), Some(agents)) = (&mut security_schemes, &agents) {
         let senders = envelope.iter().flatten().flat_map(|envelope| &envelope.senders);
         let senders = senders.flat_map(|sender| &sender.callers);
         let rules = listeners.iter().flatten().flat_map(|listener| &listener.allow);
-        let mut claims = policy::claims(agents.iter().map(|agent| &agent.policy), rules, senders);
+        let choices = front_door.iter().flatten().flat_map(|front| &front.rules);
+        let choices = choices.map(|rule| &rule.when);
+        let mut claims = policy::claims(agents.iter().map(|agent| &agent.policy), rules, senders, choices);
         let told = agents.iter().filter_map(|agent| agent.upstream.assertion.as_ref());
         let told = told.flat_map(|assertion| &assertion.claims).map(String::as_str);
         let decided = decision_points.iter().flat_map(decisions::claims);
@@ -142,6 +146,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         security_schemes: security_schemes?,
         decision_points: decision_points?,
         cors: cors?,
+        front_door: front_door?,
         agents: agents?,
         log,
         audit: audit?,

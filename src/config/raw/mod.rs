@@ -11,6 +11,7 @@ mod cors;
 mod credential;
 mod decision;
 mod envelope;
+mod front_door;
 mod policy;
 mod push;
 mod redis;
@@ -29,6 +30,7 @@ pub use cors::*;
 pub use credential::*;
 pub use decision::*;
 pub use envelope::*;
+pub use front_door::*;
 pub use policy::*;
 pub use push::*;
 pub use redis::*;
@@ -75,6 +77,8 @@ pub struct Raw {
     pub decision_points: Names<RawDecisionPoint>,
     /// Whose pages may read what is published.
     pub cors: Option<RawCors>,
+    /// One agent in front of all.
+    pub front_door: Option<RawFrontDoor>,
     /// The agents behind the gateway. At least one.
     pub agents: List<RawAgent>,
     /// Rate limits of every agent, asked before the agent's own `limits`. None by default: the right number is yours.
@@ -108,6 +112,7 @@ impl Default for Raw {
             security: None,
             decision_points: Names::default(),
             cors: None,
+            front_door: None,
             agents: List::default(),
             rate_limits: List::default(),
             log: RawLog::default(),

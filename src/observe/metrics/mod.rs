@@ -28,6 +28,7 @@ pub const TLS_FAILURES: &str = "a2a_gateway_tls_handshake_failures_total";
 pub const CERTIFICATE_EXPIRY: &str = "a2a_gateway_certificate_expiry_timestamp_seconds";
 pub const RELOADS: &str = "a2a_gateway_reloads_total";
 pub const CONFIG_APPLIED: &str = "a2a_gateway_config_applied_timestamp_seconds";
+pub const FRONT_DOOR: &str = "a2a_gateway_front_door_calls_total";
 pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
 pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
@@ -262,6 +263,7 @@ pub struct Metrics {
     pub reloads: IntCounterVec,
     pub config_applied: Gauge,
     pub streams_revoked: IntCounterVec,
+    pub front_door: IntCounterVec,
     agent_ready: IntGaugeVec,
     upstream_connections: IntCounterVec,
     upstream_failures: IntCounterVec,
@@ -384,6 +386,7 @@ impl Metrics {
             reloads: make.counters(RELOADS, &["result"])?,
             config_applied: make.gauges_f64(CONFIG_APPLIED, &[])?.with_label_values::<&str>(&[]),
             streams_revoked: make.counters(STREAMS_REVOKED, &["reason"])?,
+            front_door: make.counters(FRONT_DOOR, &["choice"])?,
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,
             upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,
             upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
