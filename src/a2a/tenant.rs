@@ -1,6 +1,7 @@
 //! The tenant of a call (A2A 1.0 §4.4.6): what the caller wrote, and the same call with another one or none.
 //!
-//! In JSON everything else stays byte for byte, in protobuf every other field does. Only calls of 1.0 have one.
+//! In JSON every other member stays as it is written, but for the white space between members; in protobuf every other field does. Only calls
+//! of 1.0 have one.
 
 use bytes::Bytes;
 
@@ -97,7 +98,10 @@ fn member(object: &str, tenant: Option<&str>, limits: Limits) -> Result<Vec<u8>,
 /// Of HTTP+JSON: the target and its path, as sent below the agent's base.
 pub fn write_target(target: &http_json::Target, path: &str, tenant: Option<&str>) -> (http_json::Target, String) {
     let rest = match &target.tenant {
-        Some(_) => path.get(1..).and_then(|path| path.find('/')).and_then(|at| path.get(at + 1..)),
+        Some(_) => path
+            .get(1..)
+            .and_then(|path| path.find('/'))
+            .and_then(|at| path.get(at + 1..)),
         None => Some(path),
     };
     let rest = rest.unwrap_or_default();

@@ -12,9 +12,9 @@ use arc_swap::ArcSwap;
 use http::HeaderName;
 
 use super::agents;
-use super::rules;
 use super::assemble::{Ground, Next};
 use super::listen::Door;
+use super::rules;
 use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::assertion::Signer;

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
+use super::AT_ONCE;
 use super::filling::{Filled, Filling};
 use super::token::{self, Binding, Stood, Tokens, Walked};
 use super::walk::{Place, Source, mark, total};
-use super::AT_ONCE;
 use crate::a2a::RpcId;
 use crate::a2a::listing::{self, Listing, read_page};
 use crate::observe::Reason;

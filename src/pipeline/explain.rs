@@ -121,7 +121,10 @@ impl Pipeline {
     ) -> Result<Ending, Reject> {
         let (route, addressed) = match self.enter(downstream, parts, held)? {
             Entry::Call(route, _) if self.front.as_ref().is_some_and(|front| front.index == route.agent) => {
-                lines.say("route", "the front door, which chooses an agent by what is under way; ask at that agent's own address");
+                lines.say(
+                    "route",
+                    "the front door, which chooses an agent by what is under way; ask at that agent's own address",
+                );
                 return Ok(Ending::Elsewhere);
             }
             Entry::Call(route, addressed) => (route, addressed),

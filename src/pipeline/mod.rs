@@ -248,7 +248,9 @@ impl Pipeline {
                 Place::Card => Ok(Entry::Card(front.card(&self.verifiers)?)),
                 Place::Metadata => {
                     let metadata = front.scene(&self.verifiers)?.metadata.clone();
-                    metadata.map(Entry::Published).ok_or_else(|| Reject::new(Reason::NoRoute))
+                    metadata
+                        .map(Entry::Published)
+                        .ok_or_else(|| Reject::new(Reason::NoRoute))
                 }
                 Place::Below { base } => {
                     let scene = front.scene(&self.verifiers)?;

@@ -135,7 +135,10 @@ fn skill(
     let own = requirement::read(&skill).ok().flatten();
     skill.insert("id".to_owned(), format!("{}/{id}", part.name).into());
     for (name, modes) in [("inputModes", input), ("outputModes", output)] {
-        let says = skill.get(name).and_then(Value::as_array).is_some_and(|modes| !modes.is_empty());
+        let says = skill
+            .get(name)
+            .and_then(Value::as_array)
+            .is_some_and(|modes| !modes.is_empty());
         if !says {
             skill.insert(name.to_owned(), modes.clone().into());
         }

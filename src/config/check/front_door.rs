@@ -50,9 +50,10 @@ pub fn front_door(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>
     let mut rules = Vec::new();
     for (index, rule) in own.rules.items() {
         let key = place("front_door.rules", index);
-        let when = rule.when.as_ref().and_then(|source| {
-            check.expression(&join(&key, "when"), source, &Scope::front_door(), &Type::Bool)
-        });
+        let when = rule
+            .when
+            .as_ref()
+            .and_then(|source| check.expression(&join(&key, "when"), source, &Scope::front_door(), &Type::Bool));
         let agent = rule.agent.as_ref();
         let agent = agent.filter(|name| known(check, &join(&key, "agent"), name, &behind));
         rules.extend(when.zip(agent.cloned()).map(|(when, agent)| FrontRule { when, agent }));
@@ -124,8 +125,15 @@ fn route(check: &mut Check<'_>, raw: &Raw, own: &RawFrontDoor, routes: &[Option<
         let what = if own.host.is_some() { "host" } else { "path" };
         let taken = join(&place("agents", index), what);
         // The default of a path is nobody's word.
-        let key = if own.path.is_none() && own.host.is_none() { "front_door" } else { key };
-        check.problem(key, format!("has the place of {taken}; choose another `path` or `host`"));
+        let key = if own.path.is_none() && own.host.is_none() {
+            "front_door"
+        } else {
+            key
+        };
+        check.problem(
+            key,
+            format!("has the place of {taken}; choose another `path` or `host`"),
+        );
         return None;
     }
     Some(route)

@@ -117,6 +117,10 @@ pub const HELP: &[(&str, &str)] = &[
         "When the configuration in force was read and found good last, in seconds since 1970.",
     ),
     (
+        FRONT_DOOR,
+        "Calls at the front door, by how their agent was found: `affinity`, `named`, `rule`, `default`, `all` for lists and cards, or `none`.",
+    ),
+    (
         STREAMS_REVOKED,
         "Open event streams ended because a new configuration, or a new owner of their task, does not permit them, by reason.",
     ),

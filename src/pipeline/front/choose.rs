@@ -75,7 +75,8 @@ impl Pipeline {
             came: None,
         };
         let section = &came.front.section;
-        let ruled = (section.rules.iter()).find(|rule| authorize::condition_holds(&rule.when, &came.principal, &asking));
+        let ruled =
+            (section.rules.iter()).find(|rule| authorize::condition_holds(&rule.when, &came.principal, &asking));
         if let Some(rule) = ruled {
             let member = member(&rule.agent).ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
             return Ok(Chosen::One("rule", member));
@@ -119,8 +120,7 @@ impl Pipeline {
             }
             // As that agent knows its caller.
             let requirement = &member.enforced.requirement;
-            let identified =
-                authenticate::identify(requirement, &came.downstream.peer, came.client, parts).await;
+            let identified = authenticate::identify(requirement, &came.downstream.peer, came.client, parts).await;
             let Ok(principal) = identified else { continue };
             let ownership = &member.enforced.ownership;
             let Some(own) = ownership.owner(&principal) else {
@@ -166,7 +166,9 @@ fn named<'c>(came: &Came<'c>, told: Option<&str>, metadata: Option<&Metadata>) -
             break;
         };
         let value = metadata.get(key);
-        let value = value.map_err(|_| Reject::new(Reason::InvalidParams).because("the message and its call name different agents"))?;
+        let value = value.map_err(|_| {
+            Reject::new(Reason::InvalidParams).because("the message and its call name different agents")
+        })?;
         if let Some(value) = value {
             let text = value.as_str();
             let no_text = || Reject::new(Reason::InvalidParams).because("the agent's name is no text");
@@ -176,8 +178,14 @@ fn named<'c>(came: &Came<'c>, told: Option<&str>, metadata: Option<&Metadata>) -
     let Some(name) = name else { return Ok(None) };
     // Names have no slash, ids of skills have one behind it.
     let name = name.split('/').next().unwrap_or_default();
-    let member = came.scene.members.iter().find(|member| *member.agent.metrics.name == *name);
-    member.map(Some).ok_or_else(|| nobody(came, "there is no agent of this name"))
+    let member = came
+        .scene
+        .members
+        .iter()
+        .find(|member| *member.agent.metrics.name == *name);
+    member
+        .map(Some)
+        .ok_or_else(|| nobody(came, "there is no agent of this name"))
 }
 
 /// Names the agents that would know the caller.
@@ -185,7 +193,11 @@ fn nobody(came: &Came<'_>, why: &str) -> Reject {
     let members = came.scene.members.iter();
     let open = members.filter(|member| member.enforced.requirement.readmit(&came.principal).is_some());
     let names: Vec<&str> = open.map(|member| &*member.agent.metrics.name).collect();
-    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let names = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
     Reject::new(Reason::AgentNotNamed).because(format!(
         "{why}; the agents are {names}: as `tenant`, or in the metadata as `{CHOICE}`"
     ))

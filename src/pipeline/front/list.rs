@@ -65,7 +65,11 @@ impl Pipeline {
             tokens: &self.tokens,
             now: self.observer.clock.unix_seconds(),
             deadline: Instant::now() + patience.unwrap_or_default(),
-            bytes: members.iter().map(|member| member.agent.upstream.answer_bytes()).max().unwrap_or_default(),
+            bytes: members
+                .iter()
+                .map(|member| member.agent.upstream.answer_bytes())
+                .max()
+                .unwrap_or_default(),
         };
         let names: Vec<_> = came.scene.names().cloned().collect();
         let ask = |index: usize, body: Bytes| -> BoxFuture<'_, Result<Told, Reject>> {
@@ -93,7 +97,12 @@ impl Pipeline {
         parts.method = Method::POST;
         parts.uri = Uri::from_static("/");
         let headers = &mut parts.headers;
-        for name in [header::CONTENT_LENGTH, header::CONTENT_ENCODING, header::TE, header::TRANSFER_ENCODING] {
+        for name in [
+            header::CONTENT_LENGTH,
+            header::CONTENT_ENCODING,
+            header::TE,
+            header::TRANSFER_ENCODING,
+        ] {
             headers.remove(name);
         }
         headers.insert(header::CONTENT_TYPE, JSON);
@@ -120,7 +129,11 @@ impl Pipeline {
             Ok(answered) => answered,
             Err(reject) => {
                 held.record.outcome = Outcome::Rejected(reject.reason);
-                return if is_none_of(reject.reason) { Ok(Told::Nothing) } else { Err(reject) };
+                return if is_none_of(reject.reason) {
+                    Ok(Told::Nothing)
+                } else {
+                    Err(reject)
+                };
             }
         };
         held.record.status = answered.parts.status.as_u16();
@@ -134,7 +147,9 @@ impl Pipeline {
         }
         let read = jsonrpc::read_answer(&bytes, Generation::V1_0, Operation::List, self.json).ok();
         match read.and_then(|read| read.error) {
-            Some(code::METHOD_NOT_FOUND | code::UNSUPPORTED_OPERATION | code::VERSION_NOT_SUPPORTED) => Ok(Told::Nothing),
+            Some(code::METHOD_NOT_FOUND | code::UNSUPPORTED_OPERATION | code::VERSION_NOT_SUPPORTED) => {
+                Ok(Told::Nothing)
+            }
             Some(code::INVALID_PARAMS) => Ok(Told::Refused),
             Some(_) | None => Err(Reject::new(Reason::EndpointUnavailable)),
         }
