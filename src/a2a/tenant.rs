@@ -115,3 +115,74 @@ pub fn write_target(target: &http_json::Target, path: &str, tenant: Option<&str>
     };
     (target, path)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::a2a::Generation;
+
+    const LIMITS: Limits = Limits { depth: 32, digits: 20 };
+
+    fn json_rpc(body: &str, tenant: Option<&str>) -> String {
+        let written = write(&Addressed::JsonRpc, &Bytes::from(body.to_owned()), tenant, LIMITS).unwrap();
+        String::from_utf8(written.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn of_json_rpc_the_parameter_is_exchanged() {
+        let body = r#"{"id":1, "params": {"tenant":"a","x":[ 1.0 ],"\u0074enant2":{}} ,"method":"m"}"#;
+        assert_eq!(read(&Addressed::JsonRpc, body.as_bytes(), LIMITS).as_deref(), Some("a"));
+        let with = json_rpc(body, Some("b\"c"));
+        assert_eq!(
+            with,
+            r#"{"id":1, "params": {"x":[ 1.0 ],"\u0074enant2":{},"tenant":"b\"c"} ,"method":"m"}"#
+        );
+        assert_eq!(
+            json_rpc(&with, None),
+            r#"{"id":1, "params": {"x":[ 1.0 ],"\u0074enant2":{}} ,"method":"m"}"#
+        );
+        // Written otherwise it is the same member.
+        assert_eq!(json_rpc(r#"{"params":{"\u0074enant":"a"}}"#, None), r#"{"params":{}}"#);
+        assert_eq!(json_rpc(r#"{"params":{}}"#, Some("b")), r#"{"params":{"tenant":"b"}}"#);
+        assert_eq!(json_rpc(r#"{"id":1}"#, Some("b")), r#"{"id":1}"#);
+        assert_eq!(read(&Addressed::JsonRpc, br#"{"params":{"tenant":""}}"#, LIMITS), None);
+    }
+
+    #[test]
+    fn of_http_json_it_stands_in_the_path() {
+        let target = |path| http_json::read_target("GET", path, &[Generation::V1_0]).unwrap();
+        let (plain, named) = (target("/tasks/t"), target("/a%20b/tasks/t"));
+        assert_eq!(named.tenant.as_deref(), Some("a b"));
+        let (written, path) = write_target(&named, "/a%20b/tasks/t", None);
+        assert_eq!((&written, path.as_str()), (&plain, "/tasks/t"));
+        let (written, path) = write_target(&plain, "/tasks/t", Some("a b"));
+        assert_eq!((&written, path.as_str()), (&named, "/a%20b/tasks/t"));
+        let (_, path) = write_target(&named, "/a%20b/tasks/t", Some("c/d"));
+        assert_eq!(path, "/c%2Fd/tasks/t");
+        assert_eq!(without_in_query("a=1&tenant=x&b=2").as_deref(), Some("a=1&b=2"));
+        assert_eq!(without_in_query("tenant=x"), None);
+    }
+
+    #[test]
+    fn of_grpc_the_field_is_exchanged_and_the_others_stay() {
+        let method = grpc::method("/lf.a2a.v1.A2AService/GetTask").unwrap();
+        let addressed = Addressed::Grpc(method);
+        // The id, a field that nobody knows, and the tenant twice, of which the last one holds.
+        let message = Bytes::from_static(b"\x0a\x01a\x12\x01t\x98\x06\x07\x0a\x01b");
+        assert_eq!(read(&addressed, &message, LIMITS).as_deref(), Some("b"));
+        let written = write(&addressed, &message, Some("c"), LIMITS).unwrap();
+        assert_eq!(&written[..], b"\x12\x01t\x98\x06\x07\x0a\x01c");
+        let written = write(&addressed, &written, None, LIMITS).unwrap();
+        assert_eq!(&written[..], b"\x12\x01t\x98\x06\x07");
+        let long = "x".repeat(300);
+        let written = write(&addressed, &message, Some(&long), LIMITS).unwrap();
+        assert_eq!(read(&addressed, &written, LIMITS).as_deref(), Some(&*long));
+        let list = Addressed::Grpc(grpc::method("/lf.a2a.v1.A2AService/ListTaskPushNotificationConfigs").unwrap());
+        let written = write(&list, &Bytes::new(), Some("c"), LIMITS).unwrap();
+        assert_eq!(&written[..], b"\x22\x01c");
+        let old = Addressed::Grpc(grpc::method("/a2a.v1.A2AService/GetTask").unwrap());
+        assert_eq!(write(&old, &message, Some("c"), LIMITS).unwrap(), message);
+    }
+}

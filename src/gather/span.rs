@@ -97,7 +97,7 @@ impl Span<'_> {
             Some(async move { (index, timeout_at(self.deadline, asked).await) })
         });
         let asks: Vec<_> = asks.collect();
-        let answers: Vec<_> = stream::iter(asks).buffer_unordered(AT_ONCE).collect().await;
+        let answers = stream::iter(asks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
         for (index, told) in answers {
             let told = told.map_err(|_| Reject::new(Reason::UpstreamTimeout))??;
             let Some(source) = sources.get_mut(index) else { continue };

@@ -29,6 +29,61 @@ fn urls() {
 }
 
 #[test]
+fn front_door() {
+    let front = |text: &str, cause: &str| section("front_door", text, &format!("front_door{cause}"));
+    front(
+        "{ path: /maps }",
+        ".path (line 5): has the place of agents[0].path; choose another `path` or `host`",
+    );
+    front("{ path: all }", ".path (line 5): must begin with `/`");
+    front(
+        "{ path: /, host: a.example }",
+        " (line 5): has both `path` and `host`; keep one of them",
+    );
+    front(
+        "{ host: \"a b\" }",
+        ".host (line 5): is not a host name; write it without scheme, port or `*`",
+    );
+    front(
+        "{ host: agents.example.com }",
+        ".host (line 5): is the host of public_url, so that agents with a `path` could not be reached; give it a `path`",
+    );
+    front(
+        "{ agents: [ mops ] }",
+        ".agents[0] (line 5): no agent behind the front door is called `mops`",
+    );
+    front(
+        "{ agents: [ maps, maps ] }",
+        ".agents[1] (line 5): `maps` is named twice",
+    );
+    front(
+        "{ default: mops }",
+        ".default (line 5): no agent behind the front door is called `mops`",
+    );
+    let own = "(line 5): cannot be said here: the gateway writes it from what the agents say, serve and demand";
+    for member in ["skills", "capabilities", "url", "securitySchemes"] {
+        front(
+            &format!("{{ card: {{ {member}: [] }} }}"),
+            &format!(".card.{member} {own}"),
+        );
+    }
+    front("{ rules: [ { agent: maps } ] }", ".rules[0].when (line 5): is required");
+    front(
+        "{ rules: [ { when: \"true\", agent: mops } ] }",
+        ".rules[0].agent (line 5): no agent behind the front door is called `mops`",
+    );
+    front(
+        "{ rules: [ { when: \"1\", agent: maps } ] }",
+        ".rules[0].when (line 5): gives int instead of bool",
+    );
+    front(
+        "{ rules: [ { when: \"agent.name == 'x'\", agent: maps } ] }",
+        ".rules[0].when (line 5): at character 1: there is no `agent` here; there are principal, operation, generation, \
+         binding, task, message, source, time",
+    );
+}
+
+#[test]
 fn pages() {
     let cors = |text: &str, expected: &str| section("cors", text, expected);
     cors("{}", "cors.origins (line 5): is required");

@@ -115,11 +115,14 @@ pub(super) fn pieces<'a>(message: &'a [u8], mut each: impl FnMut(u32, &'a [u8]))
 pub(super) fn put_text(out: &mut Vec<u8>, number: u8, text: &str) {
     out.push(number << 3 | 2);
     let mut length = text.len();
-    while length >= 0x80 {
-        out.push((length & 0x7f) as u8 | 0x80);
+    loop {
+        let seven = u8::try_from(length & 0x7f).unwrap_or_default();
         length >>= 7;
+        out.push(if length > 0 { seven | 0x80 } else { seven });
+        if length == 0 {
+            break;
+        }
     }
-    out.push(length as u8);
     out.extend_from_slice(text.as_bytes());
 }
 

@@ -420,7 +420,7 @@ impl Pipeline {
             came.client,
             came.downstream,
             parts,
-            Full::new(Bytes::from(body)),
+            Full::new(body),
             held,
             None,
         );
