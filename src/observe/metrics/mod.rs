@@ -30,6 +30,7 @@ pub const RELOADS: &str = "a2a_gateway_reloads_total";
 pub const CONFIG_APPLIED: &str = "a2a_gateway_config_applied_timestamp_seconds";
 pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
+pub const CARD_UNAPPROVED: &str = "a2a_gateway_card_unapproved";
 pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
 pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
 pub const TOKENS: &str = "a2a_gateway_upstream_tokens_total";
@@ -122,6 +123,10 @@ pub const HELP: &[(&str, &str)] = &[
     (
         AGENT_READY,
         "1 when the agent's card and security requirement are known.",
+    ),
+    (
+        CARD_UNAPPROVED,
+        "1 while the agent's own card differs from the approved one: held, or published with `on_change: alert`.",
     ),
     (
         UPSTREAM_CONNECTIONS,
@@ -263,6 +268,7 @@ pub struct Metrics {
     pub config_applied: Gauge,
     pub streams_revoked: IntCounterVec,
     agent_ready: IntGaugeVec,
+    card_unapproved: IntGaugeVec,
     upstream_connections: IntCounterVec,
     upstream_failures: IntCounterVec,
     tokens: IntCounterVec,
@@ -385,6 +391,7 @@ impl Metrics {
             config_applied: make.gauges_f64(CONFIG_APPLIED, &[])?.with_label_values::<&str>(&[]),
             streams_revoked: make.counters(STREAMS_REVOKED, &["reason"])?,
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,
+            card_unapproved: make.gauges(CARD_UNAPPROVED, &["agent"])?,
             upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,
             upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
             tokens: make.counters(TOKENS, &["agent", "result"])?,
