@@ -4,6 +4,8 @@
 
 mod agents;
 mod assemble;
+mod attending;
+pub mod cards;
 mod examine;
 pub mod explain;
 mod leaving;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::request;
 use http_body_util::Full;
 
+use super::extended;
 use super::judging::{Shown, not_allowed};
 use super::{Downstream, Entry, Pipeline, naming};
 use crate::a2a::security::Security;
@@ -19,7 +20,7 @@ use crate::authorize::{self, Decision, Judged, Policies};
 use crate::balance::Ask;
 use crate::config::{self, DecisionKind, Direction, LimitBound, LimitKey, RateOf};
 use crate::http::hygiene;
-use crate::observe::{Reason, Record};
+use crate::observe::Record;
 use crate::owners::Named;
 use crate::parse;
 use crate::respond::body::Held;
@@ -241,9 +242,7 @@ impl Pipeline {
             }
             told_points(lines, policies);
         }
-        if call.operation == Operation::ExtendedCard && principal.is_anonymous() {
-            return Err(Reject::new(Reason::ExtendedCardNotConfigured));
-        }
+        extended::known(agent, &enforced, &principal, call.operation)?;
         let ask = Ask {
             context: call.context.as_ref().map(|context| context.as_str()),
             principal: (!principal.is_anonymous()).then_some(&*principal.id),

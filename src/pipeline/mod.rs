@@ -310,6 +310,7 @@ impl Pipeline {
             }
             false => None,
         };
+        extended::known(agent, &enforced, permit.principal(), call.operation).map_err(in_form)?;
         held.record.admit(call.operation).map_err(|it| in_form(it.into()))?;
         let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
@@ -340,8 +341,9 @@ impl Pipeline {
         let translating = Translating::begin(&enforced, told, head, &mut outgoing, gathered, desk, naming);
         let translating = translating.map_err(in_form)?;
         if enforced.fetches(call.operation) {
-            let answered = extended::ask(agent, &permit, outgoing, translating, &mut held.record);
-            return Box::pin(answered).await.map_err(in_form);
+            let record = &mut held.record;
+            let answered = extended::ask(self, downstream, agent, &permit, outgoing, translating, record);
+            return Box::pin(answered).await.map(extended::private).map_err(in_form);
         }
         if gathered {
             let spoken = enforced.spoken(call.generation).map(Spoken::dialect);
@@ -391,9 +393,10 @@ impl Pipeline {
             .send(agent, &reading.permit, ownership, way, outgoing, held, awaited)
             .await
             .map_err(in_form)?;
-        self.receive(reading, downstream, sent, translating, held)
-            .await
-            .map_err(in_form)
+        let received = self.receive(reading, downstream, sent, translating, held).await;
+        let is_card = call.operation == Operation::ExtendedCard;
+        let private = |received| if is_card { extended::private(received) } else { received };
+        received.map(private).map_err(in_form)
     }
 
     /// For the webhooks of a call, where they are relayed.

@@ -50,6 +50,12 @@ fn environment() -> Environment {
 }
 
 fn write_secrets(folder: &Path, example: &str) {
+    for (place, _) in example.match_indices(" cards/") {
+        let name = example[place + 1..].split([' ', '\n', '}']).next().unwrap();
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "{}").unwrap();
+    }
     for key in [
         "value_file: ",
         "token_file: ",

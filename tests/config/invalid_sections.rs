@@ -830,6 +830,34 @@ fn upstreams() {
         "agents[0].card.overrides.Security_Schemes (line 4): cannot be overridden: the gateway writes it from what it serves and enforces",
     );
     agent_key(
+        "card: { overrides: { description: null, iconUrl: null } }",
+        "agents[0].card.overrides.description (line 4): cannot be removed: readers refuse a card without it",
+    );
+    agent_key(
+        "card: { file: a.json, url: http://a/card }",
+        "agents[0].card (line 4): has both `file` and `url`; keep one of them",
+    );
+    agent_key(
+        "card: { file: a.json }",
+        "agents[0].card.file (line 4): cannot read /nonexistent/a.json: No such file or directory (os error 2)",
+    );
+    agent_key(
+        "card: { approved: a.json }",
+        "agents[0].card.approved (line 4): cannot read /nonexistent/a.json: No such file or directory (os error 2)",
+    );
+    agent_key(
+        "card: { on_change: refuse }",
+        "agents[0].card.on_change (line 4): expected `publish`, `hold` or `alert`, found `refuse`",
+    );
+    agent_key(
+        "card: { hide_skills: [ \"\" ] }",
+        "agents[0].card.hide_skills[0] (line 4): is empty; write a skill's id, or a part of it and `*`",
+    );
+    agent_key(
+        "card: { skills: { plan: {} } }",
+        "agents[0].card.skills.plan (line 4): changes nothing; give `name`, `description`, `tags` or `examples`",
+    );
+    agent_key(
         "card: { url: /card.json }",
         "agents[0].card.url (line 4): must be an absolute URL with `http://` or `https://`",
     );

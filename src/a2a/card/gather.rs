@@ -115,6 +115,7 @@ pub fn gather(
         capabilities,
         security: Ok(enforced.clone()),
         schemes: BTreeMap::new(),
+        duplicate_skills: Vec::new(),
     }
 }
 

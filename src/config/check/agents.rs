@@ -9,7 +9,7 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use super::{Check, DAY, MILLISECOND, credential, envelope, policy, push, security, upstream, url};
+use super::{Check, DAY, MILLISECOND, card, credential, envelope, policy, push, security, upstream, url};
 use crate::a2a::card::is_forbidden_override;
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, v0_1};
@@ -262,16 +262,31 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
             );
         }
     }
+    card::removals(check, key, raw);
     let overrides: Map<String, Value> = raw.overrides.clone();
     let refresh = check.time(&join(key, "refresh"), raw.refresh, MILLISECOND * 100, DAY);
     let max_bytes = check.size(&join(key, "max_bytes"), raw.max_bytes, Size::kib(1), Size::mib(16));
     let max_age = check.time(&join(key, "max_age"), raw.max_age, std::time::Duration::ZERO, DAY * 30);
+    let hide_skills = card::hidden(check, &join(key, "hide_skills"), raw);
+    let skills = card::skills(check, &join(key, "skills"), raw);
+    let (file, approved) = (
+        card::file(check, key, raw, max_bytes),
+        card::approved(check, key, raw, max_bytes),
+    );
+    let (Some(file), Some(approved)) = (file, approved) else {
+        return None;
+    };
     sound.then(|| Card {
         url: raw.url.clone(),
+        file,
+        approved,
+        on_change: card::on_change(raw),
         refresh,
         max_bytes,
         max_age,
         overrides,
+        hide_skills,
+        skills,
         form: match raw.form {
             RawCardForm::Hybrid => CardForm::Hybrid,
             RawCardForm::ByVersion => CardForm::ByVersion,

@@ -7,6 +7,7 @@
 
 mod agents;
 mod audit;
+mod card;
 mod cors;
 mod credential;
 mod decisions;

@@ -19,6 +19,7 @@ use super::Envelope;
 use super::model::*;
 
 use super::units::{Percent, Rate, Size, Time, Wait};
+use crate::a2a::card::SkillPattern;
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, v0_1};
 
@@ -406,10 +407,19 @@ fn upstream(upstream: &Upstream) -> Value {
 fn card(card: &Card) -> Value {
     json!({
         "url": card.url,
+        "file": card.file.as_ref().map(|file| &file.path),
+        "approved": card.approved.as_ref().map(|file| &file.path),
+        "on_change": match card.on_change {
+            OnChange::Publish => "publish",
+            OnChange::Hold => "hold",
+            OnChange::Alert => "alert",
+        },
         "refresh": time(card.refresh),
         "max_bytes": size(card.max_bytes),
         "max_age": time(card.max_age),
         "overrides": card.overrides,
+        "hide_skills": card.hide_skills.iter().map(SkillPattern::as_str).collect::<Vec<_>>(),
+        "skills": card.skills,
         "form": match card.form {
             CardForm::Hybrid => "hybrid",
             CardForm::ByVersion => "by_version",

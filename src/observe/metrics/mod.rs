@@ -31,6 +31,7 @@ pub const CONFIG_APPLIED: &str = "a2a_gateway_config_applied_timestamp_seconds";
 pub const FRONT_DOOR: &str = "a2a_gateway_front_door_calls_total";
 pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
+pub const CARD_UNAPPROVED: &str = "a2a_gateway_card_unapproved";
 pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
 pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
 pub const TOKENS: &str = "a2a_gateway_upstream_tokens_total";
@@ -127,6 +128,10 @@ pub const HELP: &[(&str, &str)] = &[
     (
         AGENT_READY,
         "1 when the agent's card and security requirement are known.",
+    ),
+    (
+        CARD_UNAPPROVED,
+        "1 while the agent's own card differs from the approved one: held, or published with `on_change: alert`.",
     ),
     (
         UPSTREAM_CONNECTIONS,
@@ -269,6 +274,7 @@ pub struct Metrics {
     pub streams_revoked: IntCounterVec,
     pub front_door: IntCounterVec,
     agent_ready: IntGaugeVec,
+    card_unapproved: IntGaugeVec,
     upstream_connections: IntCounterVec,
     upstream_failures: IntCounterVec,
     tokens: IntCounterVec,
@@ -392,6 +398,7 @@ impl Metrics {
             streams_revoked: make.counters(STREAMS_REVOKED, &["reason"])?,
             front_door: make.counters(FRONT_DOOR, &["choice"])?,
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,
+            card_unapproved: make.gauges(CARD_UNAPPROVED, &["agent"])?,
             upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,
             upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
             tokens: make.counters(TOKENS, &["agent", "result"])?,

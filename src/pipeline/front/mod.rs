@@ -10,6 +10,7 @@ mod choose;
 mod extended;
 mod list;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -254,6 +255,8 @@ impl FrontDoor {
             extended: true,
             upstream: Vec::new(),
             overrides: serde_json::Map::new(),
+            hidden_skills: Vec::new(),
+            skill_texts: BTreeMap::new(),
         };
         drop(parts);
         Some(Scene {
