@@ -14,6 +14,7 @@ use http::HeaderName;
 use super::agents;
 use super::assemble::{Ground, Next};
 use super::listen::Door;
+use super::rules::resource;
 use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::assertion::Signer;
@@ -28,7 +29,7 @@ use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
 use crate::observe::access::AccessLog;
 use crate::observe::record::Observer;
-use crate::pipeline::{Agent, Current, ListenerRule, ListenerRules, Pipeline};
+use crate::pipeline::{Agent, Budget, Catalogue, Current, ListenerRule, ListenerRules, Pipeline};
 use crate::push;
 use crate::route::Routes;
 use crate::tls::ExpiryKind;
@@ -61,6 +62,7 @@ pub struct Site {
     pub signer: Option<Arc<Signer>>,
     pub collector: Option<Arc<Collector>>,
     envelope: Option<Arc<Desk>>,
+    catalogue: Option<Arc<Catalogue>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
 }
@@ -140,6 +142,14 @@ impl Common {
             let memory = self.memory.clone();
             Arc::new(Desk::build(&config, section, requirement, limiters, memory))
         });
+        let catalogue = config.catalogue.as_ref().map(|section| {
+            let metadata = config
+                .agents
+                .iter()
+                .map(|agent| resource(&config.public_url, &agent.route).metadata_url());
+            let budget = self.budget(&config, section, before);
+            Arc::new(Catalogue::build(&config, section, metadata, budget))
+        });
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.count(metrics);
         verifiers.tell(&self.ground.audit);
@@ -188,6 +198,7 @@ impl Common {
         let keys = signer.as_ref();
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
+            catalogue: catalogue.clone(),
             listeners: listener_rules(&config, &listeners, rules),
             keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
             ..next
@@ -209,6 +220,7 @@ impl Common {
             signer,
             collector,
             envelope,
+            catalogue,
             listeners,
             agents,
         };
@@ -233,6 +245,24 @@ impl Common {
             None => {
                 let keys = config.limits.rate_limit_keys;
                 Arc::new(Limiters::start(section, keys, &self.ground.drain))
+            }
+        }
+    }
+
+    /// That of the configuration in force, with what is spent of it, where it would be the same.
+    fn budget(&self, config: &Config, section: &config::Catalogue, before: Option<&Site>) -> Arc<Budget> {
+        let same = before.and_then(|before| {
+            let known = before.config.catalogue.as_ref()?;
+            let same = known.rate_limits == section.rate_limits
+                && known.rate == section.rate
+                && before.config.limits.rate_limit_keys == config.limits.rate_limit_keys;
+            before.catalogue.as_ref().filter(|_| same)
+        });
+        match same {
+            Some(catalogue) => catalogue.budget().clone(),
+            None => {
+                let keys = config.limits.rate_limit_keys;
+                Arc::new(Budget::start(section, keys, &self.ground.drain))
             }
         }
     }
@@ -339,6 +369,7 @@ fn pipeline(
         envelope: None,
         keys: None,
         cors: config.cors.as_ref().map(Cors::new),
+        catalogue: None,
         json: json::Limits {
             depth: config.limits.json_depth,
             digits: config.limits.number_digits,

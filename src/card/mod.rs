@@ -20,12 +20,13 @@ use arc_swap::ArcSwap;
 use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, publish, publish_v0_1};
 use crate::a2a::{self, Generation};
 use crate::audit::{Event, Trail};
+use crate::catalogue::Entry;
 use crate::config::{ApiKeyPlace, AuditEvent, Scheme, SchemeKind};
 
 pub use cors::Cors;
 pub use places::{Place, extended_places, places};
 pub use refresh::{FetchError, Keeper, OutOfService, Source, refresh_loop};
-pub use serve::{Published, serve};
+pub use serve::{Published, confide, serve};
 
 /// What is known of an agent's card. The texts name upstream addresses: for the log and the admin listener only.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub struct Current {
     versions: Vec<(Generation, Published)>,
     /// For callers of 0.1, who look for it at a place of their own (`route::OLD_CARD_PATH`).
     pub v0_1: Option<Published>,
+    /// How lists of agents tell of it.
+    pub entry: Arc<Entry>,
 }
 
 /// No card is served in the version that a caller asks for.
@@ -85,6 +88,7 @@ impl Current {
             },
             versions,
             v0_1,
+            entry: Arc::new(Entry::of(&publish(&origin, &publication), &publication)),
             origin,
             publication,
         }

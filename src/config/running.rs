@@ -30,6 +30,7 @@ impl Config {
             security_schemes,
             decision_points,
             cors,
+            catalogue,
             agents,
             log,
             audit,
@@ -50,6 +51,7 @@ impl Config {
             && *security_schemes == other.security_schemes
             && *decision_points == other.decision_points
             && *cors == other.cors
+            && *catalogue == other.catalogue
             && *agents == other.agents
             && *log == other.log
             && *audit == other.audit

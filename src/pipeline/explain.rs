@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::request;
 use http_body_util::Full;
 
+use super::catalogue::Document;
 use super::judging::{Shown, not_allowed};
 use super::{Downstream, Entry, Pipeline, naming};
 use crate::a2a::security::Security;
@@ -139,6 +140,17 @@ impl Pipeline {
             Entry::Keys(_) => {
                 lines.say("route", "the gateway's own key set, which is everybody's");
                 return Ok(Ending::Allowed);
+            }
+            Entry::Catalogue(_, Document::Api | Document::Ai) => {
+                lines.say("route", "a list of the agents that are public, which is everybody's");
+                return Ok(Ending::Allowed);
+            }
+            Entry::Catalogue(_, Document::List) => {
+                lines.say(
+                    "route",
+                    "the list of agents, of which everybody sees those that it may call",
+                );
+                return Ok(Ending::Elsewhere);
             }
             Entry::Notification(..) => {
                 lines.say("route", "a webhook of the gateway, whose address stands for itself");

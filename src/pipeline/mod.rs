@@ -4,6 +4,7 @@
 //! cannot be skipped. Whatever fails becomes a `Reject`, and `respond::reject` alone knows what that looks like.
 
 mod agent;
+mod catalogue;
 mod current;
 mod deliver;
 mod envelope;
@@ -52,6 +53,8 @@ use crate::upstream::{self, InName, Outgoing, Subject};
 use crate::{a2a, assertion, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
+use self::catalogue::Document;
+pub use self::catalogue::{Budget, Catalogue};
 pub use self::current::{Current, Downstream};
 pub use self::explain::Explanation;
 pub use self::judging::{CallPolicy, ListenerRule, ListenerRules, SkillDemand};
@@ -87,6 +90,8 @@ pub struct Pipeline {
     pub keys: Option<Arc<card::Published>>,
     /// Whose pages may read what is published, if anybody's.
     pub cors: Option<card::Cors>,
+    /// `None`: agents are not listed.
+    pub catalogue: Option<Arc<Catalogue>>,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
 }
@@ -95,6 +100,8 @@ pub struct Pipeline {
 enum Entry {
     Card(route::AgentIndex),
     Keys(Arc<card::Published>),
+    /// Which agents there are.
+    Catalogue(Arc<Catalogue>, Document),
     /// A browser asks whether a page may read what is published.
     Preflight,
     /// How to get a token for an agent.
@@ -146,6 +153,9 @@ impl Pipeline {
             let answered = match self.enter(&downstream, &parts, &mut held) {
                 Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
                 Ok(Entry::Keys(keys)) => Ok(self.published(&keys, &parts, held)),
+                Ok(Entry::Catalogue(catalogue, document)) => {
+                    Box::pin(self.catalogue(&catalogue, document, client, &downstream, &parts, held)).await
+                }
                 Ok(Entry::Preflight) => Ok(self.preflight(&parts, held)),
                 Ok(Entry::Metadata(enforced)) => match &enforced.metadata {
                     Some(metadata) => Ok(self.published(metadata, &parts, held)),
@@ -203,6 +213,15 @@ impl Pipeline {
         {
             return match parts.method {
                 Method::GET | Method::HEAD => Ok(Entry::Keys(keys.clone())),
+                Method::OPTIONS if is_asked() => Ok(Entry::Preflight),
+                _ => Err(not_allowed("GET, HEAD")),
+            };
+        }
+        if let Some(catalogue) = &self.catalogue
+            && let Some(document) = catalogue.document(parts.uri.path())
+        {
+            return match parts.method {
+                Method::GET | Method::HEAD => Ok(Entry::Catalogue(catalogue.clone(), document)),
                 Method::OPTIONS if is_asked() => Ok(Entry::Preflight),
                 _ => Err(not_allowed("GET, HEAD")),
             };

@@ -16,6 +16,7 @@ mod publish;
 mod read;
 mod requirement;
 mod scheme;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod v0_1;
@@ -35,6 +36,7 @@ pub use names::{forbidden_overrides, is_forbidden_override};
 pub use publish::publish;
 pub use read::{generation, read};
 pub use scheme::{KeyPlace, SchemeForm, SchemeFormKind};
+pub use summary::{Provider, SkillSummary, Summary};
 pub use v0_1::publish_v0_1;
 
 /// Deepest nesting of a card. Real cards stay below 10; the bound keeps recursion over a hostile one shallow.

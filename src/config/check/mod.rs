@@ -7,6 +7,7 @@
 
 mod agents;
 mod audit;
+mod catalogue;
 mod cors;
 mod credential;
 mod decisions;
@@ -107,6 +108,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let mut routes = Vec::new();
     let agents = agents::agents(check, raw, &mut routes);
     let envelope = envelope::envelope(check, raw, &routes);
+    let catalogue = catalogue::catalogue(check, raw, &routes);
     if let (Some(schemes), Some(agents)) = (&mut security_schemes, &agents) {
         let senders = envelope.iter().flatten().flat_map(|envelope| &envelope.senders);
         let senders = senders.flat_map(|sender| &sender.callers);
@@ -142,6 +144,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         security_schemes: security_schemes?,
         decision_points: decision_points?,
         cors: cors?,
+        catalogue: catalogue?,
         agents: agents?,
         log,
         audit: audit?,

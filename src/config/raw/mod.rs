@@ -6,6 +6,7 @@
 
 mod agents;
 mod audit;
+mod catalogue;
 mod collections;
 mod cors;
 mod credential;
@@ -24,6 +25,7 @@ use super::units::{SecretText, Size, Time};
 
 pub use agents::*;
 pub use audit::*;
+pub use catalogue::*;
 pub use collections::{List, Names};
 pub use cors::*;
 pub use credential::*;
@@ -75,6 +77,8 @@ pub struct Raw {
     pub decision_points: Names<RawDecisionPoint>,
     /// Whose pages may read what is published.
     pub cors: Option<RawCors>,
+    /// Lists the agents for callers.
+    pub catalogue: Option<RawCatalogue>,
     /// The agents behind the gateway. At least one.
     pub agents: List<RawAgent>,
     /// Rate limits of every agent, asked before the agent's own `limits`. None by default: the right number is yours.
@@ -108,6 +112,7 @@ impl Default for Raw {
             security: None,
             decision_points: Names::default(),
             cors: None,
+            catalogue: None,
             agents: List::default(),
             rate_limits: List::default(),
             log: RawLog::default(),

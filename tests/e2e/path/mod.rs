@@ -3,6 +3,7 @@
 mod affinity;
 mod balance;
 mod card;
+pub mod catalogue;
 pub mod envelope;
 mod envelope_authentication;
 mod envelope_session_ends;
