@@ -21,6 +21,11 @@ Example:
 Prints the route, the requirement and the principal, the limits that count, the rule that decides and the endpoint. Fetches keys and
 cards as a running gateway would. Exit code 1 if the request would be refused.";
 
+const AGENTS: &str = "\
+Examples:
+  a2a-gateway agents
+  a2a-gateway agents --config gateway.yaml --json";
+
 const EXAMPLES: &str = "\
 Examples:
   a2a-gateway demo                                    gateway and two agents, to try it
@@ -29,6 +34,7 @@ Examples:
   a2a-gateway run --config gateway.yaml               run it
   a2a-gateway explain --config gateway.yaml --request call.http
                                                       what would become of a request, and why
+  a2a-gateway agents                                  the agents of a running gateway
   a2a-gateway key new --id partner-7                  an API key for a caller
   a2a-gateway card diff --config gateway.yaml --agent maps
                                                       what of its card is not as it was approved?
@@ -112,6 +118,19 @@ pub enum Command {
     /// Look into the audit trail.
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// List the agents of a running gateway: whether they can be called, who sees them in the catalogue, what their cards say.
+    #[command(after_help = AGENTS)]
+    Agents {
+        /// Its admin listener [default: 127.0.0.1:9901].
+        #[arg(long, value_name = "ADDR", conflicts_with = "config")]
+        admin: Option<SocketAddr>,
+        /// Its configuration file, which says where the admin listener is.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// As the admin listener tells it, instead of a table.
+        #[arg(long)]
+        json: bool,
+    },
     /// Ask a running gateway whether it is healthy; for container health checks.
     #[command(after_help = "Example:\n  a2a-gateway health --admin 127.0.0.1:9901")]
     Health {

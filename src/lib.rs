@@ -44,6 +44,8 @@ pub mod assertion;
 pub mod upstream;
 //
 pub mod export;
+//
+pub mod catalogue;
 
 pub mod card;
 //

@@ -3,7 +3,7 @@
 mod arguments;
 
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use a2a_gateway::authenticate::keys;
 use a2a_gateway::clock::Clock;
 use a2a_gateway::config::{self, Config, Environment, LogFormat, Problem};
 use a2a_gateway::observe::access::AccessLog;
-use a2a_gateway::{demo, listener};
+use a2a_gateway::{catalogue, demo, listener};
 
 use clap::{CommandFactory as _, Parser as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,6 +29,16 @@ const CONFIG_VARIABLE: &str = "A2A_GATEWAY_CONFIG";
 
 /// As for what is not healthy.
 const BROKEN: u8 = 1;
+
+/// Likewise.
+const NO_ANSWER: u8 = 1;
+
+/// Where the admin listener of a running gateway is, if nobody says it.
+const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
+/// How an answer begins that is one.
+const GOOD: &[u8] = b"HTTP/1.1 200";
+/// Of a list of agents: some ten thousand.
+const MOST_LISTED: u64 = 64 * 1024 * 1024;
 
 /// Of standard input: more than any key has.
 const MOST_READ: u64 = 64 * 1024;
@@ -116,13 +126,14 @@ fn main() -> ExitCode {
                 Err(problems) => return invalid(&problems),
             };
             let guide = demo::guide(&format!("http://{listen}"), &admin.to_string());
-            let code = serve(config, None, Some(guide), false).await;
+            let code = Box::pin(serve(config, None, Some(guide), false)).await;
             agents.stop().await;
             code
         }),
         Command::Key(command) => key(command),
         Command::Card(command) => card(command),
         Command::Audit(AuditCommand::Verify { files, key_file }) => verify(&files, key_file),
+        Command::Agents { admin, config, json } => agents(admin, config, json),
         Command::Health { admin, ready } => health(admin, if ready { "/ready" } else { "/health" }),
     }
 }
@@ -467,26 +478,64 @@ fn explained(
     })
 }
 
-fn health(admin: SocketAddr, path: &str) -> ExitCode {
-    use std::io::Read as _;
-    let ask = || -> std::io::Result<bool> {
-        let patience = Duration::from_secs(3);
-        let mut stream = std::net::TcpStream::connect_timeout(&admin, patience)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n"
-        )?;
-        let mut head = [0_u8; 12];
-        stream.read_exact(&mut head)?;
-        Ok(&head == b"HTTP/1.1 200")
+fn agents(admin: Option<SocketAddr>, config: Option<PathBuf>, json: bool) -> ExitCode {
+    let admin = match config
+        .map(|config| app::load(&config, &Environment::process()))
+        .transpose()
+    {
+        Ok(None) => admin.unwrap_or(ADMIN),
+        Ok(Some(config)) => match config.admin {
+            Some(admin) => admin.address,
+            None => return fail(INVALID, "the configuration has no admin listener, which would tell"),
+        },
+        Err(problems) => return invalid(&problems),
     };
-    match ask() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => fail(1, "not healthy"),
-        Err(error) => fail(1, &format!("no answer from {admin}: {error}")),
+    match ask(admin, "/agents", MOST_LISTED) {
+        Ok(answer) => match answer.strip_prefix(GOOD).and_then(body) {
+            Some(body) if json => {
+                say(&String::from_utf8_lossy(body));
+                ExitCode::SUCCESS
+            }
+            Some(body) => match serde_json::from_slice(body) {
+                Ok(list) => {
+                    say(&catalogue::table::table(&list));
+                    ExitCode::SUCCESS
+                }
+                Err(_) => fail(NO_ANSWER, &format!("what {admin} answers is no list of agents")),
+            },
+            None => fail(NO_ANSWER, &format!("what {admin} answers is no list of agents")),
+        },
+        Err(error) => fail(NO_ANSWER, &format!("no answer from {admin}: {error}")),
     }
+}
+
+fn body(answer: &[u8]) -> Option<&[u8]> {
+    const END: &[u8] = b"\r\n\r\n";
+    let at = answer.windows(END.len()).position(|window| window == END)?;
+    answer.get(at + END.len()..)
+}
+
+fn health(admin: SocketAddr, path: &str) -> ExitCode {
+    match ask(admin, path, GOOD.len() as u64) {
+        Ok(answer) if answer == GOOD => ExitCode::SUCCESS,
+        Ok(_) => fail(NO_ANSWER, "not healthy"),
+        Err(error) => fail(NO_ANSWER, &format!("no answer from {admin}: {error}")),
+    }
+}
+
+/// What the admin listener of a running gateway answers, head and all, up to so many bytes.
+fn ask(admin: SocketAddr, path: &str, most: u64) -> std::io::Result<Vec<u8>> {
+    let patience = Duration::from_secs(3);
+    let mut stream = std::net::TcpStream::connect_timeout(&admin, patience)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut answer = Vec::new();
+    stream.take(most).read_to_end(&mut answer)?;
+    Ok(answer)
 }
 
 fn invalid(problems: &[Problem]) -> ExitCode {

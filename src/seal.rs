@@ -39,10 +39,19 @@ impl Keys {
         Ok(Self(keys))
     }
 
-    pub fn seal(&self, purpose: &[u8], mut bytes: Vec<u8>) -> Result<String, Error> {
-        let key = self.0.first().ok_or(Error)?;
+    pub fn seal(&self, purpose: &[u8], bytes: Vec<u8>) -> Result<String, Error> {
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).map_err(|_| Error)?;
+        self.seal_with(nonce, purpose, bytes)
+    }
+
+    /// The same bytes give the same text, which tells who carries it that they are the same, and nothing else (RFC 8452 §9).
+    pub fn seal_alike(&self, purpose: &[u8], bytes: Vec<u8>) -> Result<String, Error> {
+        self.seal_with([0; NONCE_LEN], purpose, bytes)
+    }
+
+    fn seal_with(&self, nonce: [u8; NONCE_LEN], purpose: &[u8], mut bytes: Vec<u8>) -> Result<String, Error> {
+        let key = self.0.first().ok_or(Error)?;
         key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad(purpose), &mut bytes)
             .map_err(|_| Error)?;
         let mut whole = Vec::with_capacity(ADDED + bytes.len());
@@ -113,6 +122,17 @@ mod tests {
         check(&["two"], b"lists", false);
         check(&["one"], b"webhooks", false);
         check(&[], b"lists", false);
+    }
+
+    #[test]
+    fn what_is_sealed_alike_is_the_same_text_and_opens() {
+        let keys = keys(&["one"]);
+        let sealed = keys.seal_alike(b"lists", b"content".to_vec()).unwrap();
+        assert_eq!(keys.seal_alike(b"lists", b"content".to_vec()).unwrap(), sealed);
+        assert_ne!(keys.seal_alike(b"others", b"content".to_vec()).unwrap(), sealed);
+        assert_ne!(keys.seal(b"lists", b"content".to_vec()).unwrap(), sealed);
+        assert_eq!(keys.open(b"lists", &sealed).as_deref(), Some(&b"content"[..]));
+        assert_eq!(keys.open(b"others", &sealed), None);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The admin listener: health, readiness, metrics, the running configuration, records of tasks and
-//! contexts, the endpoints of agents, their cards.
+//! contexts, the agents, their endpoints and their cards.
 //!
 //! It has no authentication of its own: keep it on loopback or on a network of operators. What changes something is a POST
 //! of `application/json`, which no page in an operator's browser can send here unasked. It answers until the very end of a
 //! drain, so that an orchestrator sees why the gateway is not ready.
 
+mod agents;
 mod cards;
 mod endpoints;
 mod records;
@@ -94,6 +95,7 @@ impl Admin {
             "/ready" => self.ready(),
             "/metrics" => self.metrics(),
             "/config" => json_answer(StatusCode::OK, &config::redacted(&self.config.load())),
+            agents::PATH => agents::list(&self.current.load(), &self.config.load()),
             path if endpoints::is_place(path) => endpoints::show(&self.current.load().agents, path),
             path if cards::is_place(path) => cards::show(&self.current.load().agents, path),
             path => match Place::of(path) {
@@ -216,8 +218,8 @@ fn no_such_place() -> Response<Full<Bytes>> {
         StatusCode::NOT_FOUND,
         &json!({ "error": "not found", "paths": [
             "/health", "/ready", "/metrics", "/config",
-            "/tasks/{agent}/{id}", "/contexts/{agent}/{id}", "/agents/{agent}/endpoints",
             "/cards", "/cards/{agent}/diff", "POST /cards/{agent}/approve",
+            "/tasks/{agent}/{id}", "/contexts/{agent}/{id}", "/agents", "/agents/{agent}/endpoints",
             "POST /tasks/{agent}/{id}/owner", "POST /contexts/{agent}/{id}/owner",
             "POST /agents/{agent}/endpoints/drain?url={url}", "POST /agents/{agent}/endpoints/undrain?url={url}",
         ] }),

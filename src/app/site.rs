@@ -14,7 +14,7 @@ use http::HeaderName;
 use super::agents;
 use super::assemble::{Ground, Next};
 use super::listen::Door;
-use super::rules;
+use super::rules::{self, resource};
 use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::assertion::Signer;
@@ -29,7 +29,9 @@ use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
 use crate::observe::access::AccessLog;
 use crate::observe::record::Observer;
-use crate::pipeline::{Agent, Behind, Current, FrontDoor, FrontGround, ListenerRule, ListenerRules, Pipeline};
+use crate::pipeline::{
+    Agent, Behind, Budget, Catalogue, Current, FrontDoor, FrontGround, ListenerRule, ListenerRules, Pipeline,
+};
 use crate::push;
 use crate::route::{AgentIndex, Routes};
 use crate::tls::ExpiryKind;
@@ -63,6 +65,7 @@ pub struct Site {
     pub collector: Option<Arc<Collector>>,
     envelope: Option<Arc<Desk>>,
     front: Option<Arc<FrontDoor>>,
+    catalogue: Option<Arc<Catalogue>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
 }
@@ -142,6 +145,14 @@ impl Common {
             let memory = self.memory.clone();
             Arc::new(Desk::build(&config, section, requirement, limiters, memory))
         });
+        let catalogue = config.catalogue.as_ref().map(|section| {
+            let metadata = config
+                .agents
+                .iter()
+                .map(|agent| resource(&config.public_url, &agent.route).metadata_url());
+            let budget = self.budget(&config, section, before);
+            Arc::new(Catalogue::build(&config, section, metadata, budget))
+        });
         let verifiers = Arc::new(next.verifiers.take());
         verifiers.count(metrics);
         verifiers.tell(&self.ground.audit);
@@ -192,6 +203,7 @@ impl Common {
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
             front: front.clone(),
+            catalogue: catalogue.clone(),
             listeners: listener_rules(&config, &listeners, rules),
             keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
             ..next
@@ -214,6 +226,7 @@ impl Common {
             collector,
             envelope,
             front,
+            catalogue,
             listeners,
             agents,
         };
@@ -261,6 +274,24 @@ impl Common {
             None => {
                 let keys = config.limits.rate_limit_keys;
                 Arc::new(Limiters::start(section, keys, &self.ground.drain))
+            }
+        }
+    }
+
+    /// That of the configuration in force, with what is spent of it, where it would be the same.
+    fn budget(&self, config: &Config, section: &config::Catalogue, before: Option<&Site>) -> Arc<Budget> {
+        let same = before.and_then(|before| {
+            let known = before.config.catalogue.as_ref()?;
+            let same = known.rate_limits == section.rate_limits
+                && known.rate == section.rate
+                && before.config.limits.rate_limit_keys == config.limits.rate_limit_keys;
+            before.catalogue.as_ref().filter(|_| same)
+        });
+        match same {
+            Some(catalogue) => catalogue.budget().clone(),
+            None => {
+                let keys = config.limits.rate_limit_keys;
+                Arc::new(Budget::start(section, keys, &self.ground.drain))
             }
         }
     }
@@ -371,6 +402,7 @@ fn pipeline(
         front: None,
         keys: None,
         cors: config.cors.as_ref().map(Cors::new),
+        catalogue: None,
         json: json::Limits {
             depth: config.limits.json_depth,
             digits: config.limits.number_digits,

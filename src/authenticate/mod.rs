@@ -44,7 +44,7 @@ use crate::expression::Value;
 pub use error::{Error, Invalid};
 pub use places::CredentialPlaces;
 pub use replays::prepare;
-pub use requirement::{Requirement, identify};
+pub use requirement::{Requirement, identify, identify_each};
 pub use resource::Resource;
 pub use revoked::Revoked;
 pub use verifiers::{Renewed, UnknownScheme, Verifiers};

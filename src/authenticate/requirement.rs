@@ -226,7 +226,54 @@ async fn identify_by_several(inner: &Inner, asked: Asked<'_>) -> Result<Arc<Prin
     inner.refuse(&shown)
 }
 
+/// The same for several requirements of one place: each verifier is asked once, however many of them name it.
+pub async fn identify_each(
+    requirements: &[Requirement],
+    peer: &Peer,
+    client: IpAddr,
+    parts: &request::Parts,
+) -> Vec<Result<Arc<Principal>, Error>> {
+    let mut known: Vec<(&Arc<Verifier>, Shown)> = Vec::new();
+    let mut identified = Vec::with_capacity(requirements.len());
+    for Requirement(inner) in requirements {
+        let asked = Asked {
+            peer,
+            client,
+            parts,
+            at: &inner.at,
+        };
+        let mut shown = Vec::with_capacity(inner.verifiers.len());
+        for verifier in &inner.verifiers {
+            let before = known.iter().find(|(one, _)| Arc::ptr_eq(one, verifier));
+            let proven = match before {
+                Some((_, shown)) => shown.clone(),
+                None => {
+                    let proven = inner.unless_revoked(verifier.verify(&asked).await);
+                    known.push((verifier, proven.clone()));
+                    proven
+                }
+            };
+            shown.push(Some(proven));
+        }
+        identified.push(inner.judge(&shown));
+    }
+    identified
+}
+
 impl Inner {
+    /// By what every verifier has found.
+    fn judge(&self, shown: &[Option<Shown>]) -> Result<Arc<Principal>, Error> {
+        if self.alternatives.is_empty() {
+            return Ok(Arc::clone(&self.anonymous));
+        }
+        let mut alternatives = self.alternatives.iter();
+        let met = alternatives.find(|alternative| alternative.covered(shown));
+        match met.and_then(|alternative| alternative.proofs(shown)) {
+            Some(proofs) => Ok(join(&proofs)),
+            None => self.refuse(shown),
+        }
+    }
+
     fn unless_revoked(&self, shown: Shown) -> Shown {
         match &shown {
             Shown::Proof(proof) if self.revoked.names(&proof.principal) => Shown::Refused(Invalid::Revoked),

@@ -45,7 +45,7 @@ impl Resource {
     }
 
     /// Where its metadata is: the path of the resource behind the well-known one (RFC 9728 §3.1).
-    fn metadata_url(&self) -> Option<String> {
+    pub fn metadata_url(&self) -> Option<String> {
         let (scheme, rest) = self.url.as_ref()?.split_once("://")?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let path = path.trim_end_matches('/');

@@ -23,13 +23,14 @@ use crate::a2a::card::{
 };
 use crate::a2a::{self, Generation};
 use crate::audit::{Event, Trail};
+use crate::catalogue::Entry;
 use crate::config::{self, ApiKeyPlace, AuditEvent, Scheme, SchemeKind};
 
 pub use approval::{Approval, Differing, KeepAgain, Unapproved, begin};
 pub use cors::Cors;
 pub use places::{Place, extended_places, places};
 pub use refresh::{FetchError, Keeper, OutOfService, Source, look, refresh_loop};
-pub use serve::{Published, serve};
+pub use serve::{Published, confide, serve};
 
 /// Differences in one line of the audit trail: the log has the others.
 const MOST_RECORDED: usize = 8;
@@ -65,6 +66,8 @@ pub struct Current {
     versions: Vec<(Generation, Published)>,
     /// For callers of 0.1, who look for it at a place of their own (`route::OLD_CARD_PATH`).
     pub v0_1: Option<Published>,
+    /// How lists of agents tell of it.
+    pub entry: Arc<Entry>,
 }
 
 /// No card is served in the version that a caller asks for.
@@ -92,6 +95,7 @@ impl Current {
             },
             versions,
             v0_1,
+            entry: Arc::new(Entry::of(&publish(&origin, &publication), &publication)),
             origin,
             publication,
         }

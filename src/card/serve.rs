@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
@@ -17,8 +19,10 @@ pub struct Published {
     /// Strong: over the very bytes that are served, never the origin's.
     pub etag: HeaderValue,
     pub cache_control: HeaderValue,
-    /// Callers of other versions get another card at the same place.
-    varies: bool,
+    media_type: HeaderValue,
+    /// The fields by which callers get something else at the same place.
+    vary: Option<HeaderValue>,
+    link: Option<HeaderValue>,
 }
 
 impl Published {
@@ -35,15 +39,49 @@ impl Published {
             body,
             etag: ascii(etag),
             cache_control: ascii(format!("public, max-age={}", max_age.as_secs())),
-            varies: false,
+            media_type: JSON,
+            vary: None,
+            link: None,
         }
     }
 
     /// One of several for callers of different versions (A2A 1.0 §3.6.1).
-    pub fn varying(mut self) -> Self {
-        self.varies = true;
+    pub fn varying(self) -> Self {
+        self.varying_by(HeaderValue::from_static("A2A-Version"))
+    }
+
+    /// Something else stands at the same place for requests that differ in these fields.
+    pub fn varying_by(mut self, fields: HeaderValue) -> Self {
+        self.vary = Some(fields);
         self
     }
+
+    /// Of another media type than `application/json`.
+    pub fn of_type(mut self, media_type: &'static str) -> Self {
+        self.media_type = HeaderValue::from_static(media_type);
+        self
+    }
+
+    /// With a `Link` field (RFC 8288).
+    pub fn linking(mut self, link: HeaderValue) -> Self {
+        self.link = Some(link);
+        self
+    }
+}
+
+/// What one caller is told and nobody keeps.
+pub fn confide(body: Bytes, request: &Parts) -> Response<Bytes> {
+    let length = HeaderValue::from(body.len());
+    let mut response = Response::new(if request.method == Method::HEAD {
+        Bytes::new()
+    } else {
+        body
+    });
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    headers.insert(CONTENT_TYPE, JSON);
+    headers.insert(CONTENT_LENGTH, length);
+    response
 }
 
 pub fn serve(published: &Published, request: &Parts) -> Response<Bytes> {
@@ -60,11 +98,13 @@ pub fn serve(published: &Published, request: &Parts) -> Response<Bytes> {
     let headers = response.headers_mut();
     headers.insert(ETAG, published.etag.clone());
     headers.insert(CACHE_CONTROL, published.cache_control.clone());
-    if published.varies {
-        headers.insert(VARY, HeaderValue::from_static("A2A-Version"));
+    for (name, value) in [(VARY, &published.vary), (LINK, &published.link)] {
+        if let Some(value) = value {
+            headers.insert(name, value.clone());
+        }
     }
     if !fresh {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, published.media_type.clone());
         headers.insert(CONTENT_LENGTH, HeaderValue::from(published.body.len()));
     }
     response

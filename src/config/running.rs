@@ -31,6 +31,7 @@ impl Config {
             decision_points,
             cors,
             front_door,
+            catalogue,
             agents,
             log,
             audit,
@@ -52,6 +53,7 @@ impl Config {
             && *decision_points == other.decision_points
             && *cors == other.cors
             && *front_door == other.front_door
+            && *catalogue == other.catalogue
             && *agents == other.agents
             && *log == other.log
             && *audit == other.audit

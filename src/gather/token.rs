@@ -79,6 +79,18 @@ impl Tokens {
         Ok(token)
     }
 
+    /// Where a caller stands in a list of something else than tasks, by whatever that list goes. The same place gives the same token,
+    /// for as long as there is the key.
+    pub fn seal_place(&self, binding: Binding<'_>, place: &[u8]) -> Result<String, Error> {
+        let sealed = self.keys.seal_alike(&binding.purpose(), place.to_vec());
+        sealed.map_err(|seal::Error| Error::Key)
+    }
+
+    pub fn open_place(&self, binding: Binding<'_>, token: &str) -> Result<Vec<u8>, Error> {
+        let opened = (token.len() <= MAX_TOKEN).then(|| self.keys.open(&binding.purpose(), token));
+        opened.flatten().ok_or(Error::Invalid)
+    }
+
     pub fn open(&self, binding: Binding<'_>, token: &str, now: u64) -> Result<Walked, Error> {
         if token.len() > MAX_TOKEN {
             return Err(Error::Invalid);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use http::{Method, request};
 
+use super::catalogue::{Catalogue, Document};
 use super::{Downstream, Enforced, Pipeline};
 use crate::a2a::{Addressed, Generation, grpc, http_json};
 use crate::http::hygiene;
@@ -21,6 +22,8 @@ pub(super) enum Entry {
     Card(Arc<card::Current>),
     /// Another document for everybody: public keys, or how to get a token for the front door.
     Published(Arc<card::Published>),
+    /// Which agents there are.
+    Catalogue(Arc<Catalogue>, Document),
     /// A browser asks whether a page may read what is published.
     Preflight,
     /// How to get a token for an agent.
@@ -60,6 +63,15 @@ impl Pipeline {
         {
             return match parts.method {
                 Method::GET | Method::HEAD => Ok(Entry::Published(keys.clone())),
+                Method::OPTIONS if is_asked() => Ok(Entry::Preflight),
+                _ => Err(not_allowed("GET, HEAD")),
+            };
+        }
+        if let Some(catalogue) = &self.catalogue
+            && let Some(document) = catalogue.document(parts.uri.path())
+        {
+            return match parts.method {
+                Method::GET | Method::HEAD => Ok(Entry::Catalogue(catalogue.clone(), document)),
                 Method::OPTIONS if is_asked() => Ok(Entry::Preflight),
                 _ => Err(not_allowed("GET, HEAD")),
             };

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::request;
 use http_body_util::Full;
 
+use super::catalogue::Document;
 use super::extended;
 use super::judging::{Shown, not_allowed};
 use super::{Downstream, Entry, Pipeline, naming};
@@ -147,6 +148,17 @@ impl Pipeline {
             Entry::Published(_) => {
                 lines.say("route", "what the gateway publishes of itself, which is everybody's");
                 return Ok(Ending::Allowed);
+            }
+            Entry::Catalogue(_, Document::Api | Document::Ai) => {
+                lines.say("route", "a list of the agents that are public, which is everybody's");
+                return Ok(Ending::Allowed);
+            }
+            Entry::Catalogue(_, Document::List) => {
+                lines.say(
+                    "route",
+                    "the list of agents, of which everybody sees those that it may call",
+                );
+                return Ok(Ending::Elsewhere);
             }
             Entry::Notification(..) => {
                 lines.say("route", "a webhook of the gateway, whose address stands for itself");

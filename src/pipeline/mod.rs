@@ -4,6 +4,7 @@
 //! cannot be skipped. Whatever fails becomes a `Reject`, and `respond::reject` alone knows what that looks like.
 
 mod agent;
+mod catalogue;
 mod current;
 mod deliver;
 mod enter;
@@ -54,6 +55,7 @@ use crate::upstream::{self, InName, Outgoing, Subject};
 use crate::{a2a, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
+pub use self::catalogue::{Budget, Catalogue};
 pub use self::current::{Current, Downstream};
 use self::enter::Entry;
 pub use self::explain::Explanation;
@@ -93,6 +95,8 @@ pub struct Pipeline {
     pub keys: Option<Arc<card::Published>>,
     /// Whose pages may read what is published, if anybody's.
     pub cors: Option<card::Cors>,
+    /// `None`: agents are not listed.
+    pub catalogue: Option<Arc<Catalogue>>,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
 }
@@ -137,6 +141,9 @@ impl Pipeline {
             let answered = match self.enter(&downstream, &parts, &mut held) {
                 Ok(Entry::Card(current)) => self.card(&current, &parts, held),
                 Ok(Entry::Published(published)) => Ok(self.published(&published, &parts, held)),
+                Ok(Entry::Catalogue(catalogue, document)) => {
+                    Box::pin(self.catalogue(&catalogue, document, client, &downstream, &parts, held)).await
+                }
                 Ok(Entry::Preflight) => Ok(self.preflight(&parts, held)),
                 Ok(Entry::Metadata(enforced)) => match &enforced.metadata {
                     Some(metadata) => Ok(self.published(metadata, &parts, held)),

@@ -138,6 +138,13 @@ impl Reject {
         reject
     }
 
+    /// A parameter of a query is wrong: in the form of HTTP alone.
+    pub fn bad_query(explanation: &'static str) -> Self {
+        let mut reject = Self::new(Reason::InvalidParams).because(explanation);
+        reject.more.form = Some(Form::HttpJson(Generation::V1_0));
+        reject
+    }
+
     /// In a message of the envelope protocol, whatever the call that stands behind it would have been answered with.
     pub fn in_envelope(mut self, timestamp: String, about: About) -> Self {
         let about = Box::new(about);

@@ -35,6 +35,12 @@ fn front_door() {
         "{ path: /maps }",
         ".path (line 5): has the place of agents[0].path; choose another `path` or `host`",
     );
+    let both = [("front_door", "{ path: /all }"), ("catalogue", "{ path: /all }")];
+    check(
+        &file(&both),
+        &environment(),
+        "catalogue.path (line 6): is at or below front_door.path; choose another path",
+    );
     front("{ path: all }", ".path (line 5): must begin with `/`");
     front(
         "{ path: /, host: a.example }",
@@ -111,6 +117,73 @@ fn pages() {
     cors(
         "{ origins: [ \"*\" ], max_age: 48h }",
         "cors.max_age (line 5): must be from 0s to 24h, found 2d",
+    );
+}
+
+#[test]
+fn the_catalogue() {
+    let catalogue = |text: &str, expected: &str| section("catalogue", text, expected);
+    catalogue("{ path: agents }", "catalogue.path (line 5): must begin with `/`");
+    catalogue(
+        "{ path: / }",
+        "catalogue.path (line 5): must not be `/`, which is an agent's",
+    );
+    catalogue(
+        "{ path: /a:b }",
+        "catalogue.path (line 5): must not contain `:`, by which paths of A2A end",
+    );
+    catalogue(
+        "{ path: /.well-known/agents }",
+        "catalogue.path (line 5): must not contain `.well-known`, under which cards are published",
+    );
+    for path in ["/maps", "/maps/list"] {
+        catalogue(
+            &format!("{{ path: {path} }}"),
+            "catalogue.path (line 5): is at or below agents[0].path; choose another path",
+        );
+    }
+    catalogue(
+        "{ page_size: 0 }",
+        "catalogue.page_size (line 5): must be from 1 to 1000, found 0",
+    );
+    catalogue(
+        "{ max_page_size: 1001 }",
+        "catalogue.max_page_size (line 5): must be from 1 to 1000, found 1001",
+    );
+    catalogue(
+        "{ page_size: 101 }",
+        "catalogue.page_size (line 5): is more than catalogue.max_page_size, which is 100",
+    );
+    catalogue(
+        "{ max_age: 31d }",
+        "catalogue.max_age (line 5): must be from 0s to 30d, found 31d",
+    );
+    agent_key(
+        "listed: callers",
+        "agents[0].listed (line 4): belongs to the section `catalogue`, which is not there",
+    );
+    let with = |agent: &str, path: &str, expected: &str| {
+        let agents = format!("[ {{ name: maps, {agent}, upstream: {{ endpoints: [ {{ url: http://a:1 }} ] }} }} ]");
+        let catalogue = format!("{{ path: {path} }}");
+        let text = file(&[("agents", agents.as_str()), ("catalogue", &catalogue)]);
+        check(&text, &environment(), expected);
+    };
+    for agent in ["path: /", "host: maps.example"] {
+        for path in ["/tasks", "/v1/tasks", "/tenant/tasks"] {
+            with(
+                agent,
+                path,
+                "catalogue.path (line 5): is a path of A2A at the agents that have a `host` or `path: /`; choose another path",
+            );
+        }
+    }
+    let envelope = "{ path: /agents, security: [] }";
+    let agents =
+        "[ { name: maps, path: /maps, upstream: { endpoints: [ { url: http://a:1 } ] }, envelope: { agent_id: a } } ]";
+    check(
+        &file(&[("agents", agents), ("envelope", envelope), ("catalogue", "{}")]),
+        &environment(),
+        "catalogue.path (line 6): is envelope.path, where messages come; choose another path",
     );
 }
 

@@ -19,6 +19,7 @@ mod read;
 mod requirement;
 mod scheme;
 mod skills;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod v0_1;
@@ -40,6 +41,7 @@ pub use publish::publish;
 pub use read::{generation, read};
 pub use scheme::{KeyPlace, SchemeForm, SchemeFormKind};
 pub use skills::SkillPattern;
+pub use summary::{Provider, SkillSummary, Summary};
 pub use v0_1::publish_v0_1;
 
 /// Deepest nesting of a card. Real cards stay below 10; the bound keeps recursion over a hostile one shallow.

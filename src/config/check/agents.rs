@@ -9,7 +9,7 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use super::{Check, DAY, MILLISECOND, card, credential, envelope, policy, push, security, upstream, url};
+use super::{Check, DAY, MILLISECOND, card, catalogue, credential, envelope, policy, push, security, upstream, url};
 use crate::a2a::card::is_forbidden_override;
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, v0_1};
@@ -139,6 +139,7 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
             None => None,
         },
         envelope,
+        listed: catalogue::listed(check, key, one, raw),
         body_bytes,
     })
 }
@@ -222,6 +223,44 @@ fn route(check: &mut Check<'_>, key: &str, raw: &RawAgent, taken: &mut Taken) ->
             None
         }
     }
+}
+
+/// A path that is no agent's, for something of the gateway itself.
+pub fn own_path(
+    check: &mut Check<'_>,
+    key: &str,
+    path: &str,
+    raw: &Raw,
+    routes: &[Option<AgentRoute>],
+) -> Option<String> {
+    let mut faults = route_faults(path);
+    if path == "/" {
+        faults.push("must not be `/`, which is an agent's");
+    }
+    if path.contains(':') {
+        faults.push("must not contain `:`, by which paths of A2A end");
+    }
+    let good = faults.is_empty();
+    check.problems(key, faults);
+    for (index, route) in routes.iter().enumerate() {
+        let Some(AgentRoute::Path(base)) = route else {
+            continue;
+        };
+        let below = || {
+            path.strip_prefix(base.as_str())
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        if path == base || (!base.is_empty() && below()) {
+            // The front door stands behind the agents.
+            let taken = match index < raw.agents.items().count() {
+                true => join(&place("agents", index), "path"),
+                false => "front_door.path".to_owned(),
+            };
+            check.problem(key, format!("is at or below {taken}; choose another path"));
+            return None;
+        }
+    }
+    good.then(|| path.to_owned())
 }
 
 pub fn route_faults(path: &str) -> Vec<&'static str> {

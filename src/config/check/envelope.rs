@@ -20,7 +20,7 @@ pub fn envelope(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>])
             "no agent has an `envelope.agent_id`, so that every message would be refused",
         );
     }
-    let path = path(check, &own.path, routes);
+    let path = agents::own_path(check, "envelope.path", &own.path, raw, routes);
     let security = match (&own.security, &raw.security) {
         (Some(own), _) => Some(security::security(check, "envelope.security", own, raw)),
         (None, Some(general)) => Some(security::security(check, "security", general, raw)),
@@ -58,34 +58,6 @@ pub fn envelope(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>])
         authentication_bytes,
         authentication_rate: (shown.rate.count, shown.rate.period),
     }))
-}
-
-fn path(check: &mut Check<'_>, path: &str, routes: &[Option<AgentRoute>]) -> Option<String> {
-    const KEY: &str = "envelope.path";
-    let mut faults = agents::route_faults(path);
-    if path == "/" {
-        faults.push("must not be `/`, which is an agent's");
-    }
-    if path.contains(':') {
-        faults.push("must not contain `:`, by which paths of A2A end");
-    }
-    let good = faults.is_empty();
-    check.problems(KEY, faults);
-    for (index, route) in routes.iter().enumerate() {
-        let Some(AgentRoute::Path(base)) = route else {
-            continue;
-        };
-        let below = || {
-            path.strip_prefix(base.as_str())
-                .is_some_and(|rest| rest.starts_with('/'))
-        };
-        if path == base || (!base.is_empty() && below()) {
-            let taken = join(&place("agents", index), "path");
-            check.problem(KEY, format!("is at or below {taken}; choose another path"));
-            return None;
-        }
-    }
-    good.then(|| path.to_owned())
 }
 
 fn senders(check: &mut Check<'_>, raw: &RawEnvelope) -> Vec<EnvelopeSender> {

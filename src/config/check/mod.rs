@@ -8,6 +8,7 @@
 mod agents;
 mod audit;
 mod card;
+mod catalogue;
 mod cors;
 mod credential;
 mod decisions;
@@ -108,8 +109,10 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let cors = cors::cors(check, raw.cors.as_ref());
     let mut routes = Vec::new();
     let agents = agents::agents(check, raw, &mut routes);
-    let envelope = envelope::envelope(check, raw, &routes);
     let front_door = front_door::front_door(check, raw, &routes);
+    routes.extend(front_door.iter().flatten().map(|front| Some(front.route.clone())));
+    let envelope = envelope::envelope(check, raw, &routes);
+    let catalogue = catalogue::catalogue(check, raw, &routes);
     if let (Some(schemes), Some(agents)) = (&mut security_schemes, &agents) {
         let senders = envelope.iter().flatten().flat_map(|envelope| &envelope.senders);
         let senders = senders.flat_map(|sender| &sender.callers);
@@ -148,6 +151,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         decision_points: decision_points?,
         cors: cors?,
         front_door: front_door?,
+        catalogue: catalogue?,
         agents: agents?,
         log,
         audit: audit?,

@@ -30,8 +30,28 @@ pub struct Agent {
     pub push_url: Option<String>,
     /// `None`: no message reaches it.
     pub envelope: Option<AgentEnvelope>,
+    pub listed: Listed,
     /// Largest request body for this agent; defaults to `limits.body_bytes`.
     pub body_bytes: usize,
+}
+
+/// Who sees that there is an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    Public,
+    /// Those that may call it.
+    Callers,
+    Never,
+}
+
+impl Listed {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Callers => "callers",
+            Self::Never => "never",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -48,6 +48,8 @@ pub struct Config {
     pub cors: Option<Cors>,
     /// `None`: off.
     pub front_door: Option<FrontDoor>,
+    /// `None`: agents are not listed.
+    pub catalogue: Option<Catalogue>,
     pub agents: Vec<Agent>,
     pub log: Log,
     /// `None`: off.
@@ -66,6 +68,22 @@ pub struct Cors {
     /// Empty: those of everybody.
     pub origins: Vec<String>,
     pub max_age: Duration,
+}
+
+/// The list of agents for callers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Catalogue {
+    pub path: String,
+    /// Agents of a page when nobody says it.
+    pub page_size: usize,
+    /// Most agents of a page.
+    pub max_page_size: usize,
+    /// How long callers may keep what is public.
+    pub max_age: Duration,
+    /// Most requests of one address, in such a period.
+    pub rate: (u32, Duration),
+    /// The general ones.
+    pub rate_limits: Vec<RateLimit>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::units::{ByteRate, Percent, Rate, Size, Time, Wait};
 use super::{
-    List, Names, RawAgentEnvelope, RawAgentPush, RawCredential, RawEjection, RawHealth, RawPolicy, RawQueue,
+    List, Names, RawAgentEnvelope, RawAgentPush, RawCredential, RawEjection, RawHealth, RawListed, RawPolicy, RawQueue,
     RawSecurity, RawUpstreamAssertion,
 };
 use crate::a2a::Operation;
@@ -52,6 +52,9 @@ pub struct RawAgent {
     pub push: RawAgentPush,
     /// The agent in the envelope protocol.
     pub envelope: RawAgentEnvelope,
+    /// Who sees the agent in the `catalogue`: `public` everybody, `callers` those that may call it, `never` nobody. By default `public`:
+    /// its card is there for everybody anyway.
+    pub listed: Option<RawListed>,
     /// Largest request body for this agent; `limits.body_bytes` by default. Raise it for agents that take files inline.
     pub body_bytes: Option<Size>,
 }

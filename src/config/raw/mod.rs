@@ -6,6 +6,7 @@
 
 mod agents;
 mod audit;
+mod catalogue;
 mod collections;
 mod cors;
 mod credential;
@@ -25,6 +26,7 @@ use super::units::{SecretText, Size, Time};
 
 pub use agents::*;
 pub use audit::*;
+pub use catalogue::*;
 pub use collections::{List, Names};
 pub use cors::*;
 pub use credential::*;
@@ -79,6 +81,8 @@ pub struct Raw {
     pub cors: Option<RawCors>,
     /// One agent in front of all.
     pub front_door: Option<RawFrontDoor>,
+    /// Lists the agents for callers.
+    pub catalogue: Option<RawCatalogue>,
     /// The agents behind the gateway. At least one.
     pub agents: List<RawAgent>,
     /// Rate limits of every agent, asked before the agent's own `limits`. None by default: the right number is yours.
@@ -113,6 +117,7 @@ impl Default for Raw {
             decision_points: Names::default(),
             cors: None,
             front_door: None,
+            catalogue: None,
             agents: List::default(),
             rate_limits: List::default(),
             log: RawLog::default(),

@@ -60,6 +60,7 @@ pub fn redacted(config: &Config) -> Value {
         "assertions": assertions(&config.assertions),
         "cors": config.cors.as_ref().map(cors),
         "front_door": config.front_door.as_ref().map(front_door),
+        "catalogue": config.catalogue.as_ref().map(catalogue),
         "revocations_file": config.revocations.as_deref().map(path),
         "limits": limits(&config.limits),
         "security_schemes": schemes,
@@ -101,6 +102,17 @@ fn cors(cors: &Cors) -> Value {
     json!({
         "origins": if cors.origins.is_empty() { &everybody } else { &cors.origins },
         "max_age": time(cors.max_age),
+    })
+}
+
+fn catalogue(catalogue: &Catalogue) -> Value {
+    let (count, period) = catalogue.rate;
+    json!({
+        "path": catalogue.path,
+        "page_size": catalogue.page_size,
+        "max_page_size": catalogue.max_page_size,
+        "max_age": time(catalogue.max_age),
+        "rate": Rate { count, period }.to_string(),
     })
 }
 
@@ -323,6 +335,7 @@ fn agent(agent: &Agent) -> Value {
     if let Some(url) = &agent.push_url {
         add(&mut shown, "push", json!({ "url": url }));
     }
+    add(&mut shown, "listed", agent.listed.as_str());
     add(&mut shown, "body_bytes", size(agent.body_bytes));
     shown
 }

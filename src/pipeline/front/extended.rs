@@ -55,10 +55,11 @@ impl Pipeline {
         let publication = came.scene.publication.of(came.call.generation);
         let parts = parts(&came.scene.members);
         let origin = gather::gather(&parts, &publication.enforced, &came.front.section.card, sees);
-        let bytes = card::answer_extended(&came.call.id, &origin.to_bytes(), &publication, &|_| true).map_err(|error| {
-            tracing::warn!(%error, "the extended card of the front door cannot be published");
-            Reject::new(Reason::Internal)
-        })?;
+        let bytes =
+            card::answer_extended(&came.call.id, &origin.to_bytes(), &publication, &|_| true).map_err(|error| {
+                tracing::warn!(%error, "the extended card of the front door cannot be published");
+                Reject::new(Reason::Internal)
+            })?;
         let mut answered = Translating::told(&came.call, came.call.generation, bytes)?;
         let headers = &mut answered.parts.headers;
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));

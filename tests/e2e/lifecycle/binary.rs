@@ -460,6 +460,71 @@ async fn health_tells_alive_from_ready() {
     assert_eq!(gateway.terminate().await.code, Some(0));
 }
 
+#[tokio::test]
+async fn agents_lists_those_of_a_running_gateway() {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = Agent::start(|_| Reply::Silence).await;
+    let yaml = config_of(&[agent.address], "listed: callers", "catalogue: {}");
+    let path = file(&folder, &yaml);
+    let mut gateway = Program::gateway(["run", "--config", text(&path)]);
+    let (_, admin) = gateway.addresses().await;
+    ready(admin).await;
+    let admin = admin.to_string();
+    let listed = run(&["agents", "--admin", &admin]).await;
+    assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+    let lines: Vec<Vec<&str>> = listed
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        lines[0],
+        ["AGENT", "STATE", "LISTED", "NAME", "VERSIONS", "BINDINGS", "URL"]
+    );
+    let url = "https://gateway.example/agent";
+    assert_eq!(
+        lines[1..],
+        [vec![
+            "agent",
+            "ready",
+            "callers",
+            "Fake",
+            "0.3,1.0",
+            "JSONRPC,HTTP+JSON",
+            url
+        ]]
+    );
+
+    // The file says where the admin listener is.
+    let named = file(
+        &folder,
+        &yaml.replace(
+            "admin: { address: \"127.0.0.1:0\" }",
+            &format!("admin: {{ address: \"{admin}\" }}"),
+        ),
+    );
+    let json = run(&["agents", "--config", text(&named), "--json"]).await;
+    assert_eq!(json.code, Some(0), "{}", json.stderr);
+    let list: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(list["agents"][0]["entry"]["url"], url);
+
+    assert_eq!(gateway.terminate().await.code, Some(0));
+    let ended = run(&["agents", "--admin", &admin]).await;
+    assert_eq!(ended.code, Some(1), "nobody listens any more");
+    assert!(ended.stderr.contains(&admin), "{}", ended.stderr);
+    let none = file(
+        &folder,
+        &yaml.replace("admin: { address: \"127.0.0.1:0\" }", "admin: { enabled: false }"),
+    );
+    let ended = run(&["agents", "--config", text(&none)]).await;
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (Some(64), "the configuration has no admin listener, which would tell\n")
+    );
+    let both = run(&["agents", "--config", text(&none), "--admin", &admin]).await;
+    assert_eq!(both.code, Some(2));
+}
+
 pub async fn ready(admin: std::net::SocketAddr) {
     crate::harness::eventually("the gateway is ready", || async {
         get(admin, "/ready").await.status == 200

@@ -4,6 +4,7 @@ mod affinity;
 mod balance;
 mod card;
 mod card_approval;
+pub mod catalogue;
 pub mod envelope;
 mod envelope_authentication;
 mod envelope_session_ends;
