@@ -184,6 +184,7 @@ fn refusal(reason: Reason, detail: Option<&str>) -> Option<AuditEvent> {
         | Reason::MessageDuplicate
         | Reason::ExtendedCardNotConfigured
         | Reason::AgentNotReady
+        | Reason::LoopDetected
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
         | Reason::UpstreamConnect
