@@ -494,7 +494,9 @@ impl Course {
         let target = self.target.load();
         let course: Arc<dyn card::KeepAgain> = self.clone();
         target.agent.card.approval().kept_by(Arc::downgrade(&course));
-        target.keep_managed();
+        if target.agent.card.current().is_none() {
+            target.keep_managed();
+        }
         card::begin(&**target);
     }
 
@@ -535,10 +537,7 @@ impl Target {
         let Some(file) = self.rules.managed() else {
             return false;
         };
-        let current = self.agent.card.current();
-        if current.is_none_or(|current| current.origin != file.card) {
-            self.keep(&file.path.display().to_string(), file.card.clone());
-        }
+        self.keep(&file.path.display().to_string(), file.card.clone());
         true
     }
 

@@ -393,6 +393,7 @@ fn pipeline(
         }),
         drain: ground.drain.clone(),
         own_headers: own_headers(config),
+        hops: ground.hops.clone(),
         head: hygiene::Bounds {
             fields: config.limits.header_fields,
             target_bytes: config.limits.target_bytes,

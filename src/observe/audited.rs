@@ -185,6 +185,7 @@ fn refusal(reason: Reason, detail: Option<&str>) -> Option<AuditEvent> {
         | Reason::MessageDuplicate
         | Reason::ExtendedCardNotConfigured
         | Reason::AgentNotReady
+        | Reason::LoopDetected
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
         | Reason::UpstreamConnect

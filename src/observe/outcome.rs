@@ -112,6 +112,8 @@ reasons! {
     ExtendedCardNotConfigured = "extended_card_not_configured", Downstream;
     /// No card yet, or the agent is out of service.
     AgentNotReady = "agent_not_ready", Upstream;
+    /// The call has passed this gateway before, or too many gateways (`Via`).
+    LoopDetected = "loop_detected", Upstream;
     /// The endpoint that owns the task cannot be reached, or is not configured any more.
     OwnerUnavailable = "owner_unavailable", Upstream;
     /// An endpoint did not answer what all endpoints were asked: a list, or who knows a task.

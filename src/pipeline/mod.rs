@@ -40,6 +40,7 @@ use crate::drain::Drain;
 use crate::envelope::Desk as EnvelopeDesk;
 use crate::gather::probe::Asker;
 use crate::gather::token::Tokens;
+use crate::http::hops::Hops;
 use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
 use crate::observe::{Outcome, Reason, Record, TraceId};
@@ -83,6 +84,7 @@ pub struct Pipeline {
     pub observer: Arc<Observer>,
     pub drain: Drain,
     pub head: hygiene::Bounds,
+    pub hops: Arc<Hops>,
     /// By which agents are told who calls: none comes from a caller.
     pub own_headers: Arc<[HeaderName]>,
     pub json: json::Limits,
@@ -218,6 +220,10 @@ impl Pipeline {
         let agent = self.agent(route)?;
         let enforced = agent.in_service()?;
         enforced.serves(&addressed)?;
+        // A message that stands for a call has passed.
+        if delegated.is_none() {
+            self.hops.pass(parts)?;
+        }
         // What an address may ask counts before anybody's credential is checked.
         let limited = |limited| agent.limited(&limited);
         let slot = held.slot.insert(Slot::default());

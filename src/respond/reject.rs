@@ -328,6 +328,7 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused => StatusCode::BAD_GATEWAY,
         Reason::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+        Reason::LoopDetected => StatusCode::LOOP_DETECTED,
         Reason::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -366,6 +367,7 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::BodyTimeout
         | Reason::BodyMalformed
         | Reason::AgentNotReady
+        | Reason::LoopDetected
         | Reason::TaskBeginning
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
@@ -442,6 +444,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::MessageDuplicate => "A message of this id was sent before",
         Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
         Reason::AgentNotReady => "The agent is not available at the moment",
+        Reason::LoopDetected => "The call has come back to a gateway that it went through",
         Reason::OwnerUnavailable => "The agent that holds this task is not available at the moment",
         Reason::EndpointUnavailable => "A part of the agent is not available at the moment",
         Reason::UpstreamConnect => "The agent cannot be reached",
@@ -500,6 +503,7 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::UnsupportedOperation
         | Reason::PushNotSupported
         | Reason::ExtendedCardNotConfigured
+        | Reason::LoopDetected
         | Reason::UpstreamTimeout
         | Reason::DeadlineExceeded
         | Reason::UpstreamClosed

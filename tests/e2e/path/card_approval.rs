@@ -322,3 +322,53 @@ async fn skills_are_hidden_and_told_in_other_words() {
         assert_eq!(card.get("iconUrl"), None);
     }
 }
+
+#[tokio::test]
+async fn what_differs_is_in_the_audit_trail() {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = Agent::with_card(&with_skill(CARD, "one"), |_| Reply::Silence).await;
+    let file = folder.path().join("gateway.yaml");
+    let yaml = config_of(
+        &[agent.address],
+        "card: { refresh: 1s, on_change: hold }",
+        "audit: { file: audit.log }",
+    );
+    std::fs::write(&file, &yaml).unwrap();
+    let gateway = Gateway::from_file(&file).await;
+    gateway.ready().await;
+    let lines = async |event: &str| -> Vec<Value> {
+        let text = std::fs::read_to_string(folder.path().join("audit.log")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter(|line| line["event"] == event).collect()
+    };
+    let wait = async |event: &str, count: usize| {
+        eventually(event, || async { lines(event).await.len() >= count }).await;
+        lines(event).await
+    };
+    wait("card_published", 1).await;
+    agent.set_card(&with_skill(CARD, "two"));
+    let held = wait("card_held", 1).await;
+    let detail = held[0]["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("skills[one]: {") && detail.contains("skills[two]: absent -> {"),
+        "{detail}"
+    );
+    fetched(&agent).await;
+    assert_eq!(lines("card_held").await.len(), 1, "once, not with every fetch");
+    assert_eq!(approve(&gateway, "/cards/agent/approve").await.status, 200);
+    let approved = wait("card_approved", 1).await;
+    assert_eq!(
+        (&approved[0]["listener"], &approved[0]["agent"]),
+        (&json!("admin"), &json!("agent"))
+    );
+    let published = wait("card_published", 2).await;
+    assert!(
+        published[1]["detail"].as_str().unwrap().contains("skills[two]"),
+        "{published:?}"
+    );
+    assert_eq!(published.len(), 2);
+    std::fs::write(&file, yaml.replace("hold", "alert")).unwrap();
+    assert!(gateway.reload().await);
+    agent.set_card(&with_skill(CARD, "three"));
+    wait("card_alert", 1).await;
+}

@@ -111,3 +111,19 @@ fn overrides_remove_members_in_every_spelling() {
     );
     assert!(is_required("Default_Input_Modes") && !is_required("iconUrl"));
 }
+
+#[test]
+fn links_that_are_no_text_are_left_out() {
+    let inner = json!({"url": "http://10.0.0.9:9999/x"});
+    for card in [
+        json!({"name": "n", "iconUrl": inner.clone()}),
+        json!({"name": "n", "documentationUrl": [inner.clone()]}),
+        json!({"name": "n", "provider": {"organization": "o", "url": inner.clone()}}),
+        json!({"name": "n", "provider": "http://10.0.0.9:9999/x"}),
+    ] {
+        let found = published(&card, |_| {});
+        assert!(!found.to_string().contains("10.0.0.9"), "{found}");
+    }
+    let kept = json!({"organization": "o", "url": "https://example.com/"});
+    assert_eq!(published(&json!({"provider": kept}), |_| {})["provider"], kept);
+}
