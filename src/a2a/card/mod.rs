@@ -9,6 +9,7 @@
 //! Deliberately absent: rewriting of other links and of extension URIs (they name documents and identifiers, not the
 //! agent), signing and the verification of signatures.
 
+mod canonical;
 mod extended;
 mod links;
 mod names;
@@ -30,6 +31,7 @@ use serde_json::{Map, Value};
 use super::security::{SchemeName, Security};
 use super::{Binding, Generation};
 
+pub use canonical::{Reading, covered, payloads, readings};
 pub use extended::{answer_extended, rewrite_extended_answer, rewrite_extended_card};
 pub use names::{forbidden_overrides, is_forbidden_override};
 pub use publish::publish;

@@ -27,6 +27,11 @@ pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
     if has_twins(bytes) {
         return Err(CardError::DuplicateMember);
     }
+    of(members)
+}
+
+/// The card that has these members.
+pub(super) fn of(members: Map<String, Value>) -> Result<OriginCard, CardError> {
     Ok(OriginCard {
         interfaces: interfaces(&members)?,
         capabilities: capabilities(&members)?,

@@ -1,5 +1,6 @@
 //! Cards as real servers print them, and what a hostile or careless one may contain.
 
+mod canonical;
 mod generated;
 mod golden;
 mod interfaces;
