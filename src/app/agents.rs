@@ -28,6 +28,7 @@ use crate::observe::Metrics;
 use crate::pipeline::{Agent, CallPolicy, Enforced, Spoken};
 use crate::push::{self, Relay};
 use crate::ratelimit::{Ledger, RateLimiter};
+use crate::signing::CardSigner;
 use crate::tls;
 use crate::upstream::{InName, Probe, Renewal, Upstream};
 
@@ -360,7 +361,13 @@ impl Built {
         self.same && self.renewal.as_ref().is_none_or(Renewal::is_empty)
     }
 
-    pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>, signer: Option<&Arc<Signer>>) -> Running {
+    pub fn start(
+        self,
+        drain: &Drain,
+        verifiers: &Arc<Verifiers>,
+        signer: Option<&Arc<Signer>>,
+        card_signer: Option<&Arc<CardSigner>>,
+    ) -> Running {
         let Self {
             agent,
             section,
@@ -377,6 +384,7 @@ impl Built {
             agent.upstream.take(renewal);
         }
         agent.upstream.sign_with(signer);
+        agent.card.sign_with(card_signer);
         if let Some(before) = follows {
             agent.endpoints.take_over(&before);
         }

@@ -31,6 +31,7 @@ use crate::observe::record::Observer;
 use crate::pipeline::{Agent, Current, ListenerRule, ListenerRules, Pipeline};
 use crate::push;
 use crate::route::Routes;
+use crate::signing::CardSigner;
 use crate::tls::ExpiryKind;
 
 /// Between two times at which every open stream is asked, which costs some microseconds a stream: who gives away thousands of
@@ -59,6 +60,7 @@ pub struct Site {
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
     pub signer: Option<Arc<Signer>>,
+    pub card_signer: Option<Arc<CardSigner>>,
     pub collector: Option<Arc<Collector>>,
     envelope: Option<Arc<Desk>>,
     listeners: Vec<Listening>,
@@ -132,7 +134,8 @@ impl Common {
         {
             access.start(drain);
         }
-        let (tokens, push, signer) = (next.tokens, next.push, next.signer);
+        let (tokens, push, keys) = (next.tokens, next.push, next.keys);
+        let (signer, card_signer) = (next.signer, next.card_signer);
         let (collector, rules) = (next.collector, next.rules);
         let envelope = next.envelope.zip(config.envelope.as_ref());
         let envelope = envelope.map(|(requirement, section)| {
@@ -149,7 +152,7 @@ impl Common {
         let agents = next
             .agents
             .into_iter()
-            .map(|agent| agent.start(drain, &verifiers, signer.as_ref()));
+            .map(|agent| agent.start(drain, &verifiers, signer.as_ref(), card_signer.as_ref()));
         let agents: Vec<agents::Running> = agents.collect();
         self.connections.set_limits(&config.limits);
         let mut listeners = Vec::new();
@@ -185,11 +188,10 @@ impl Common {
             verifiers.clone(),
             tokens.clone(),
         );
-        let keys = signer.as_ref();
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
             listeners: listener_rules(&config, &listeners, rules),
-            keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
+            keys: keys.map(|keys| Arc::new(Published::new(keys, config.assertions.max_age))),
             ..next
         });
         for (door, socket) in opened {
@@ -207,6 +209,7 @@ impl Common {
             tokens,
             push,
             signer,
+            card_signer,
             collector,
             envelope,
             listeners,

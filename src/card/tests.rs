@@ -134,7 +134,7 @@ fn current(served: &[Generation], by_version: bool) -> Current {
         by_version,
         ..store.decide(&origin).unwrap()
     };
-    Current::new("u", origin, publication, MAX_AGE)
+    Current::new("u", origin, publication, MAX_AGE, None)
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn callers_of_0_1_have_a_card_where_they_are_served_and_it_can_say_what_they_mus
             },
             ..publication
         };
-        let current = Current::new("u", origin, publication, MAX_AGE);
+        let current = Current::new("u", origin, publication, MAX_AGE, None);
         let card = current
             .v0_1
             .map(|card| serde_json::from_slice::<serde_json::Value>(&card.body).unwrap());

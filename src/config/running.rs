@@ -25,6 +25,7 @@ impl Config {
             push,
             envelope,
             assertions,
+            card_signatures,
             revocations,
             limits,
             security_schemes,
@@ -45,6 +46,7 @@ impl Config {
             && *push == other.push
             && *envelope == other.envelope
             && *assertions == other.assertions
+            && *card_signatures == other.card_signatures
             && *revocations == other.revocations
             && *limits == other.limits
             && *security_schemes == other.security_schemes
@@ -197,7 +199,8 @@ impl Config {
             }
         }
         files.extend(self.revocations.clone());
-        files.extend(self.assertions.keys.iter().map(|key| key.private_key.clone()));
+        let keys = self.assertions.keys.iter().chain(&self.card_signatures.keys);
+        files.extend(keys.map(|key| key.private_key.clone()));
         files.sort();
         files.dedup();
         files

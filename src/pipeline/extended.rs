@@ -11,6 +11,7 @@ use super::send::place;
 use super::translate::{CONDITIONS, OF_ANOTHER_BODY, Translating, drop_fields};
 use super::{Agent, Enforced};
 use crate::a2a::answer::Whole;
+use crate::a2a::card::{Publication, PublishedCard};
 use crate::a2a::{self, Operation};
 use crate::authorize::Permit;
 use crate::balance::{Ask, Fault};
@@ -43,16 +44,26 @@ pub(super) async fn ask(
     let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
     let card = fetched(agent, permit, outgoing, record).await?;
     let publication = current.publication.of(call.generation);
-    let bytes = a2a::card::answer_extended(&call.id, &card, &publication).map_err(|error| {
-        tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
-        Reject::new(Reason::UpstreamBadAnswer)
-    })?;
+    let bytes =
+        a2a::card::answer_extended(&call.id, &card, &publication, &signing(agent, &publication)).map_err(|error| {
+            tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
+            Reject::new(Reason::UpstreamBadAnswer)
+        })?;
     let (mut parts, ()) = Response::new(()).into_parts();
     let json = HeaderValue::from_static("application/json");
     parts.headers.insert(header::CONTENT_TYPE, json);
     match translating {
         Some(translating) => translating.finish(call, parts, &Whole::http(200, bytes), &[], Outcome::Ok),
         None => Ok(Answered::whole(parts, bytes, Outcome::Ok)),
+    }
+}
+
+/// As published cards are signed, in the forms that its caller reads.
+pub(super) fn signing(agent: &Agent, publication: &Publication) -> impl Fn(PublishedCard) -> PublishedCard {
+    let signer = agent.card.signer();
+    move |card| match &signer {
+        Some(signer) => signer.extended(card, &publication.served),
+        None => card,
     }
 }
 

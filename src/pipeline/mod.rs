@@ -49,7 +49,7 @@ use crate::respond::reject::Form;
 use crate::respond::{Body, Reject};
 use crate::route::{self, Place, RouteMatch, Routes};
 use crate::upstream::{self, InName, Outgoing, Subject};
-use crate::{a2a, assertion, card, parse};
+use crate::{a2a, card, parse, signing};
 
 pub use self::agent::{Agent, Enforced, Spoken};
 pub use self::current::{Current, Downstream};
@@ -199,7 +199,7 @@ impl Pipeline {
             };
         }
         if let Some(keys) = &self.keys
-            && assertion::PLACE == parts.uri.path()
+            && signing::PLACE == parts.uri.path()
         {
             return match parts.method {
                 Method::GET | Method::HEAD => Ok(Entry::Keys(keys.clone())),

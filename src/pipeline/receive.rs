@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::extended::signing;
 use super::reading::{Begun, Reading};
 use super::send::Sent;
 use super::translate::{First, Translating};
@@ -195,13 +196,14 @@ fn extended_card(
         return Err(Reject::new(Reason::ExtendedCardNotConfigured));
     }
     let publication = current.publication.of(permit.call().generation);
+    let sign = signing(agent, &publication);
     let rewritten = match speaks.binding {
-        Binding::JsonRpc => a2a::card::rewrite_extended_answer(bytes, &publication),
+        Binding::JsonRpc => a2a::card::rewrite_extended_answer(bytes, &publication, &sign),
         Binding::HttpJson | Binding::Grpc if outcome == Outcome::AgentError => Ok(bytes.clone()),
-        Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication),
+        Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication, &sign),
         Binding::Grpc => grpc::to_json(speaks.generation, Operation::ExtendedCard, bytes)
             .map_err(|_| CardError::NotAnAnswer)
-            .and_then(|card| a2a::card::rewrite_extended_card(&card.into(), &publication)),
+            .and_then(|card| a2a::card::rewrite_extended_card(&card.into(), &publication, &sign)),
     };
     rewritten.map_err(|error| {
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");

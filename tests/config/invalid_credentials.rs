@@ -118,3 +118,22 @@ fn assertions() {
         "agents[0].upstream.assertion (line 4): needs `assertions.keys`: there is nothing to sign with",
     );
 }
+
+#[test]
+fn keys_that_sign() {
+    for section in ["assertions", "card_signatures"] {
+        let keys = |text: &str, expected: &str| super::invalid::section(section, text, expected);
+        keys(
+            "{ keys: [ { id: a } ] }",
+            &format!("{section}.keys[0].private_key (line 5): is required"),
+        );
+        keys(
+            "{ keys: [ { private_key: a, id: x }, { private_key: b, id: x } ] }",
+            &format!("{section}.keys[1].id (line 5): `x` is already used by {section}.keys[0].id"),
+        );
+        keys(
+            "{ keys: [ { private_key: a, id: \"\" } ] }",
+            &format!("{section}.keys[0].id (line 5): is empty"),
+        );
+    }
+}

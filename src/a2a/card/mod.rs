@@ -6,8 +6,10 @@
 //!
 //! Links to documents that lead to the agent's own servers are left out (`links`).
 //!
+//! What signatures of a card are over is written down in `canonical`; keys are nobody's business here.
+//!
 //! Deliberately absent: rewriting of other links and of extension URIs (they name documents and identifiers, not the
-//! agent), signing and the verification of signatures.
+//! agent).
 
 mod canonical;
 mod extended;
@@ -32,7 +34,7 @@ use super::security::{SchemeName, Security};
 use super::{Binding, Generation};
 
 pub use canonical::{Reading, covered, payloads, readings};
-pub use extended::{answer_extended, rewrite_extended_answer, rewrite_extended_card};
+pub use extended::{Sign, answer_extended, rewrite_extended_answer, rewrite_extended_card};
 pub use names::{forbidden_overrides, is_forbidden_override};
 pub use publish::publish;
 pub use read::{generation, read};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use self::limits::rate_limit;
-use self::security::{assertion, assertions, credential, scheme};
+use self::security::{assertion, assertions, card_signatures, credential, scheme};
 use super::Envelope;
 use super::model::*;
 
@@ -57,6 +57,7 @@ pub fn redacted(config: &Config) -> Value {
         "push": push(&config.push),
         "envelope": config.envelope.as_ref().map(envelope),
         "assertions": assertions(&config.assertions),
+        "card_signatures": card_signatures(&config.card_signatures),
         "cors": config.cors.as_ref().map(cors),
         "revocations_file": config.revocations.as_deref().map(path),
         "limits": limits(&config.limits),

@@ -185,6 +185,7 @@ agents:
       credential: { client_credentials: { token_url: https://t, client_id: g, client_secret: s, ca: tokens-ca.pem } }
       assertion: {}
 assertions: { keys: [ { private_key: sign.pem } ] }
+card_signatures: { keys: [ { private_key: cards.pem } ] }
 ";
     let text = BASE.replace(
         "127.0.0.1:0,",
@@ -198,6 +199,7 @@ assertions: { keys: [ { private_key: sign.pem } ] }
         "c.crt",
         "c.key",
         "ca.pem",
+        "cards.pem",
         "jwks.json",
         "keys.yaml",
         "s.crt",

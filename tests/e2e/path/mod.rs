@@ -3,6 +3,7 @@
 mod affinity;
 mod balance;
 mod card;
+mod card_signatures;
 pub mod envelope;
 mod envelope_authentication;
 mod envelope_session_ends;

@@ -135,9 +135,9 @@ fn seen(schema: &Schema, members: &Map<String, Value>) -> Map<String, Value> {
 }
 
 fn seen_value(kind: Kind, value: &Value) -> Value {
-    let object = |schema: &Schema, value: &Value| match value {
-        Value::Object(members) => Value::Object(seen(schema, members)),
-        other => other.clone(),
+    let object = |schema: &Schema, value: &Value| match value.as_object() {
+        Some(members) => Value::Object(seen(schema, members)),
+        None => value.clone(),
     };
     match (kind, value) {
         (Kind::Object(schema), value) => object(schema, value),
@@ -190,9 +190,9 @@ fn kept(schema: &Schema, members: &Map<String, Value>, required: bool) -> Map<St
 }
 
 fn kept_value(kind: Kind, value: &Value, required: bool) -> Value {
-    let object = |schema: &Schema, value: &Value| match value {
-        Value::Object(members) => Value::Object(kept(schema, members, required)),
-        other => other.clone(),
+    let object = |schema: &Schema, value: &Value| match value.as_object() {
+        Some(members) => Value::Object(kept(schema, members, required)),
+        None => value.clone(),
     };
     match (kind, value) {
         (Kind::Object(schema), value) => object(schema, value),

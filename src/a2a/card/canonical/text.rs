@@ -44,7 +44,7 @@ impl Style {
         match self {
             // RFC 8785 §3.2.3: by the units of UTF-16, which put what is beyond the first plane before its end.
             Self::Jcs => sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16())),
-            Self::Python => sorted.sort_by(|(a, _), (b, _)| a.cmp(b)),
+            Self::Python => sorted.sort_by_key(|(name, _)| *name),
         }
         text.push('{');
         for (index, (name, value)) in sorted.into_iter().enumerate() {

@@ -250,6 +250,6 @@ proptest! {
         if let Ok(origin) = read(&bytes) {
             publish(&origin, &publication());
         }
-        let _refused = rewrite_extended_answer(&Bytes::from(bytes), &publication());
+        let _refused = rewrite_extended_answer(&Bytes::from(bytes), &publication(), &|card| card);
     }
 }

@@ -206,7 +206,7 @@ fn the_extended_card_of_0_2_is_fetched() {
 fn an_extended_card_that_was_fetched_is_put_into_an_answer() {
     let card = json!({"name": "n", "url": "http://10.0.0.9:9999/rpc", "protocolVersion": "0.2.6"});
     let id = crate::a2a::RpcId(Bytes::from_static(b"\"9007199254740993\""));
-    let answer = |card: &str| answer_extended(&id, card.as_bytes(), &publication());
+    let answer = |card: &str| answer_extended(&id, card.as_bytes(), &publication(), &|card| card);
     let got: Value = serde_json::from_slice(&answer(&card.to_string()).unwrap()).unwrap();
     assert_eq!(
         (&got["jsonrpc"], &got["id"]),
@@ -690,7 +690,7 @@ fn an_answer_with_an_extended_card_keeps_its_id() {
     let card = r#"{"name":"N","url":"http://10.0.0.1/"}"#;
     let public = String::from_utf8(publish(&read(card.as_bytes()).unwrap(), &publication()).bytes.to_vec()).unwrap();
     let check = |answer: String, expected: Result<String, CardError>| {
-        let found = rewrite_extended_answer(&Bytes::from(answer.clone()), &publication());
+        let found = rewrite_extended_answer(&Bytes::from(answer.clone()), &publication(), &|card| card);
         let found = found.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
         assert_eq!(found, expected, "{answer}");
     };
