@@ -216,6 +216,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
     for (index, agent) in config.agents.iter().enumerate() {
         let parts = agents::Parts {
             config,
+            clock: &ground.clock,
             drain: &ground.drain,
             metrics: &ground.metrics,
             audit: &ground.audit,

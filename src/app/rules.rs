@@ -31,6 +31,8 @@ pub(super) struct Rules {
     upstream: Vec<String>,
     overrides: serde_json::Map<String, serde_json::Value>,
     by_version: bool,
+    verifies: bool,
+    original: bool,
     v0_1: bool,
 }
 
@@ -56,6 +58,8 @@ impl Rules {
                 .collect(),
             overrides: agent.card.overrides.clone(),
             by_version: agent.card.form == CardForm::ByVersion,
+            verifies: agent.card.verify.is_some(),
+            original: agent.card.original,
             v0_1: agent.v0_1.is_some(),
         }
     }
@@ -71,6 +75,13 @@ impl Rules {
             Some(configured) => configured.clone(),
             None => origin.security.clone()?,
         };
+        if self.verifies && self.security.is_none() && security.is_open() {
+            return Err(OutOfService(
+                "the card is signed but demands nothing of callers, and a signature may hold without the requirement that \
+                 somebody took out; set `security` for this agent, to `[]` if it is open on purpose"
+                    .to_owned(),
+            ));
+        }
         let requirement = verifiers
             .resolve(&security, &self.resource)
             .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
@@ -150,6 +161,7 @@ impl Rules {
             public_url: self.public_url.clone(),
             served,
             by_version: self.by_version,
+            original: self.original,
             v0_1,
             of_0_1: is_of_0_1,
             bindings,

@@ -11,6 +11,7 @@ mod refresh;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub use cors::Cors;
 pub use places::{Place, extended_places, places};
 pub use refresh::{FetchError, Keeper, OutOfService, Source, refresh_loop};
 pub use serve::{Published, serve};
+pub use verify::{Unverified, Verified, Verifier};
 
 /// What is known of an agent's card. The texts name upstream addresses: for the log and the admin listener only.
 #[derive(Clone, Debug)]
@@ -59,6 +61,8 @@ pub struct Current {
     versions: Vec<(Generation, Published)>,
     /// For callers of 0.1, who look for it at a place of their own (`route::OLD_CARD_PATH`).
     pub v0_1: Option<Published>,
+    /// As the agent wrote it, where that may be known.
+    pub original: Option<Published>,
 }
 
 /// No card is served in the version that a caller asks for.
@@ -99,6 +103,9 @@ impl Current {
             },
             versions,
             v0_1,
+            original: (origin.document.clone())
+                .filter(|_| publication.original)
+                .map(|document| Published::new(document, max_age)),
             origin,
             publication,
         }

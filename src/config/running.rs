@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::model::{
-    ClientCertificates, Config, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store, TokenProof,
-    TokenServer, Upstream, UpstreamCredential,
+    CardVerify, ClientCertificates, Config, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store,
+    TokenProof, TokenServer, Upstream, UpstreamCredential,
 };
 use super::{Problem, Secret, join, place};
 
@@ -199,6 +199,8 @@ impl Config {
             }
         }
         files.extend(self.revocations.clone());
+        let verified = self.agents.iter().filter_map(|agent| agent.card.verify.as_ref());
+        files.extend(verified.flat_map(CardVerify::files).map(Path::to_owned));
         let keys = self.assertions.keys.iter().chain(&self.card_signatures.keys);
         files.extend(keys.map(|key| key.private_key.clone()));
         files.sort();

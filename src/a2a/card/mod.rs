@@ -59,6 +59,8 @@ pub struct OriginCard {
     pub security: Result<Security, CardError>,
     /// The schemes that the card defines; `None` for one that the gateway cannot read.
     pub schemes: BTreeMap<SchemeName, Option<SchemeForm>>,
+    /// The bytes as they were fetched, where somebody kept them.
+    pub document: Option<Bytes>,
 }
 
 impl OriginCard {
@@ -112,6 +114,21 @@ impl OriginCard {
         self.capabilities.extended && is_old && calls == [true, false]
     }
 
+    /// `None` where they are no list of signatures.
+    pub fn signatures(&self) -> Option<Vec<Signature>> {
+        let Some(list) = self.members.get("signatures").filter(|list| !list.is_null()) else {
+            return Some(Vec::new());
+        };
+        let one = |value: &Value| {
+            let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+            Some(Signature {
+                protected: text("protected")?,
+                signature: text("signature")?,
+            })
+        };
+        list.as_array()?.iter().map(one).collect()
+    }
+
     /// Whether the card carries signatures. They never survive publishing: every rewrite breaks them.
     pub fn is_signed(&self) -> bool {
         self.members
@@ -119,6 +136,13 @@ impl OriginCard {
             .and_then(Value::as_array)
             .is_some_and(|signatures| !signatures.is_empty())
     }
+}
+
+/// A signature of a card (RFC 7515 §7.2.2), both parts in base64url.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    pub protected: String,
+    pub signature: String,
 }
 
 /// A place where the agent itself says that it can be called.
@@ -167,6 +191,8 @@ pub struct Publication {
     pub extended: bool,
     /// The URLs of the agent's own servers, to which no link of the card may lead.
     pub upstream: Vec<String>,
+    /// The card is also published as its agent wrote it.
+    pub original: bool,
     /// Top-level members that replace the origin's. Names that `is_forbidden_override` refuses are ignored.
     pub overrides: Map<String, Value>,
 }

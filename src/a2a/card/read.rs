@@ -42,6 +42,7 @@ pub(super) fn of(members: Map<String, Value>) -> Result<OriginCard, CardError> {
             .flatten()
             .map(|(name, scheme)| (name.clone(), SchemeForm::read(scheme)))
             .collect(),
+        document: None,
         members,
     })
 }

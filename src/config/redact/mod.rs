@@ -395,6 +395,20 @@ fn card(card: &Card) -> Value {
             CardForm::Hybrid => "hybrid",
             CardForm::ByVersion => "by_version",
         },
+        "verify": card.verify.as_ref().map(|verify| {
+            let (file, url) = match &verify.keys {
+                Some(CardKeys::File(file)) => (Some(path(file)), None),
+                Some(CardKeys::Url(url)) => (None, Some(url)),
+                None => (None, None),
+            };
+            json!({
+                "jwks_file": file,
+                "jwks_url": url,
+                "jku": verify.jku,
+                "jwks_ca": verify.ca.as_deref().map(path),
+            })
+        }),
+        "original": card.original,
     })
 }
 

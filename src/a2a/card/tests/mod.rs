@@ -77,6 +77,7 @@ fn publication() -> Publication {
         public_url: PUBLIC.to_owned(),
         served: Generation::SPOKEN.to_vec(),
         by_version: false,
+        original: false,
         v0_1: false,
         of_0_1: false,
         bindings: vec![Binding::JsonRpc],
