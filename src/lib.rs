@@ -39,6 +39,8 @@ pub mod affinity;
 //
 pub mod balance;
 //
+pub mod signing;
+//
 pub mod assertion;
 //
 pub mod upstream;

@@ -20,7 +20,10 @@ use crate::audit::Trail;
 use crate::authenticate::Verifiers;
 use crate::authorize::{Ownership, Points, Rules as CallRules};
 use crate::balance::Endpoints;
-use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Published};
+use crate::card::{
+    self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Published, Unverified, Verified, Verifier,
+};
+use crate::clock::Clock;
 use crate::config::{self, Config, Problem};
 use crate::drain::Drain;
 use crate::gather::probe::Probes;
@@ -29,6 +32,7 @@ use crate::observe::Metrics;
 use crate::pipeline::{Agent, CallPolicy, Enforced, Spoken};
 use crate::push::{self, Relay};
 use crate::ratelimit::{Ledger, RateLimiter};
+use crate::signing::CardSigner;
 use crate::tls;
 use crate::upstream::{InName, Renewal, Upstream};
 
@@ -37,6 +41,7 @@ const CARD_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Parts<'a> {
     pub config: &'a Config,
+    pub clock: &'a Clock,
     pub drain: &'a Drain,
     pub metrics: &'a Metrics,
     pub audit: &'a Trail,
@@ -201,6 +206,12 @@ pub fn build(
         None => Ok(CallRules::default()),
     };
     let calls = calls.map_err(|problem| problems.push(problem)).ok();
+    let verify = config.card.verify.as_ref();
+    let verifier = verify.map(|verify| Verifier::build(verify, &format!("{key}.card.verify"), parts.clock));
+    let verifier = verifier.transpose().unwrap_or_else(|found| {
+        problems.extend(found);
+        None
+    });
     let (Some(upstream), Some(calls), []) = (upstream, calls, problems.as_slice()) else {
         return Err(problems);
     };
@@ -292,7 +303,7 @@ pub fn build(
             .map(|before| before.agent.endpoints.clone()),
         upstream_jobs: reached.map(|before| before.upstream_jobs.clone()),
         limiter_jobs: limited.map(|before| before.limiter_jobs.clone()),
-        card: card_job(config, &agent, before, reached.is_some()),
+        card: card_job(config, &agent, before, reached.is_some(), verifier),
         agent,
     })
 }
@@ -329,7 +340,13 @@ fn fetches(config: &config::Agent) -> bool {
 }
 
 /// The job goes on where it would ask the same servers the same way.
-fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, reached: bool) -> CardJob {
+fn card_job(
+    config: &config::Agent,
+    agent: &Agent,
+    before: Option<&Running>,
+    reached: bool,
+    verifier: Option<Verifier>,
+) -> CardJob {
     let asked_like = |other: &config::Card| {
         let config::Card {
             url,
@@ -343,8 +360,10 @@ fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, rea
             hide_skills: _,
             skills: _,
             form: _,
+            verify,
+            original: _,
         } = &config.card;
-        (url, refresh, max_bytes) == (&other.url, &other.refresh, &other.max_bytes)
+        (url, refresh, max_bytes, verify) == (&other.url, &other.refresh, &other.max_bytes, &other.verify)
     };
     let kept = before
         .filter(|before| reached && fetches(config) == fetches(&before.section) && asked_like(&before.section.card));
@@ -354,14 +373,16 @@ fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, rea
     let places = card::places(&config.upstream.endpoints, config.card.url.as_deref());
     let store = before.map(|before| before.agent.card.clone());
     CardJob::New {
-        // A card from a server that is not asked any more tells nothing of the agent.
+        // A card from a server that is not asked any more tells nothing of the agent, and one that was not verified in this way
+        // is not believed.
         before: store.filter(|store| {
-            let current = store.current();
+            let current = store.current().filter(|_| verifier.is_none());
             current.is_some_and(|current| places.iter().any(|place| place.shows(&current.place)))
         }),
         source: Box::new(Source {
             upstream: agent.upstream.clone(),
             own: config.card.url.is_none(),
+            verifier,
             options: fetch::Options {
                 // A card from elsewhere has none of their names.
                 server_name: agent
@@ -399,7 +420,13 @@ impl Built {
         self.same && self.renewal.as_ref().is_none_or(Renewal::is_empty)
     }
 
-    pub fn start(self, drain: &Drain, verifiers: &Arc<Verifiers>, signer: Option<&Arc<Signer>>) -> Running {
+    pub fn start(
+        self,
+        drain: &Drain,
+        verifiers: &Arc<Verifiers>,
+        signer: Option<&Arc<Signer>>,
+        card_signer: Option<&Arc<CardSigner>>,
+    ) -> Running {
         let Self {
             agent,
             section,
@@ -416,6 +443,7 @@ impl Built {
             agent.upstream.take(renewal);
         }
         agent.upstream.sign_with(signer);
+        agent.card.sign_with(card_signer);
         if let Some(before) = follows {
             agent.endpoints.take_over(&before);
         }
@@ -591,10 +619,24 @@ pub struct Source {
     upstream: Arc<Upstream>,
     /// The card comes from the agent's own servers.
     own: bool,
+    verifier: Option<Verifier>,
     options: fetch::Options,
 }
 
 impl card::Source for Source {
+    async fn verify(&self, origin: OriginCard) -> Result<Verified, Unverified> {
+        match &self.verifier {
+            Some(verifier) => verifier.verify(origin).await,
+            None => Ok(Verified { origin, until: None }),
+        }
+    }
+
+    fn left(&self, until: u64) -> Duration {
+        self.verifier
+            .as_ref()
+            .map_or(Duration::MAX, |verifier| verifier.left(until))
+    }
+
     async fn fetch(&self, url: &str) -> Result<Bytes, FetchError> {
         let mut options = self.options.clone();
         // The credential is for the agent's own servers; a card from elsewhere is fetched without it.

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::agents;
 use super::site::Site;
 use crate::assertion::Signer;
@@ -21,6 +23,7 @@ use crate::observe::Metrics;
 use crate::push;
 use crate::ratelimit::Ledger;
 use crate::shared;
+use crate::signing::{CardSigner, key_set};
 use crate::tls::{self, Acceptor};
 
 /// What every configuration of the process is built with.
@@ -50,6 +53,9 @@ pub struct Next {
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
     pub signer: Option<Arc<Signer>>,
+    pub card_signer: Option<Arc<CardSigner>>,
+    /// The set of all public keys, where there are any.
+    pub keys: Option<Bytes>,
     pub collector: Option<Arc<Collector>>,
     /// What senders of envelopes must show, where there are any.
     pub envelope: Option<Requirement>,
@@ -157,6 +163,33 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             }
         },
     };
+    let known = before.and_then(|before| before.card_signer.as_ref());
+    let known = known.filter(|known| known.is_of(&config.card_signatures, &config.public_url));
+    let card_signer = match known {
+        Some(known) => Some(known.clone()),
+        None => match CardSigner::build(&config.card_signatures, &config.public_url) {
+            Ok(signer) => {
+                same &= signer.is_none();
+                signer.map(Arc::new)
+            }
+            Err(found) => {
+                problems.extend(found);
+                None
+            }
+        },
+    };
+    let own = [
+        signer.as_ref().map(|signer| signer.keys()),
+        card_signer.as_ref().map(|signer| signer.keys()),
+    ];
+    let own: Vec<_> = own.into_iter().flatten().collect();
+    let keys = match key_set(&own) {
+        Ok(keys) => (!own.is_empty()).then_some(keys),
+        Err(found) => {
+            problems.extend(found);
+            None
+        }
+    };
     let wanted = config.audit.as_ref().and_then(|audit| audit.otlp.as_ref());
     let known = before.and_then(|before| before.collector.as_ref());
     let known = known
@@ -185,6 +218,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
     for (index, agent) in config.agents.iter().enumerate() {
         let parts = agents::Parts {
             config,
+            clock: &ground.clock,
             drain: &ground.drain,
             metrics: &ground.metrics,
             audit: &ground.audit,
@@ -219,6 +253,8 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             tokens,
             push,
             signer,
+            card_signer,
+            keys,
             collector,
             envelope,
             same,

@@ -10,6 +10,7 @@ use crate::authenticate::Verifiers;
 use crate::authorize::Points;
 use crate::clock::Clock;
 use crate::config::{self, Config, Environment, Problem, Sound, Store, files};
+use crate::signing::CardSigner;
 use crate::tls;
 
 /// Reads a configuration file to run it. If it has mistakes, the files that it names are looked into as well. Blocking.
@@ -53,6 +54,9 @@ fn in_files(sound: &Sound) -> Vec<Problem> {
         .assertions
         .as_ref()
         .map(|keys| Signer::build(keys, &Clock::system()));
+    problems.extend(signer.and_then(Result::err).into_iter().flatten());
+    // Where the gateway is does not matter to the files.
+    let signer = sound.card_signatures.as_ref().map(|keys| CardSigner::build(keys, ""));
     problems.extend(signer.and_then(Result::err).into_iter().flatten());
     let verifiers = Verifiers::build(&sound.schemes, &Clock::system());
     problems.extend(verifiers.err().into_iter().flatten());

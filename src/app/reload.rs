@@ -284,13 +284,11 @@ impl Reloading {
         if !Arc::ptr_eq(revoked, self.site.verifiers.revoked()) {
             keys.push("(revocations_file)".to_owned());
         }
-        let is_same_signer = match (&next.signer, &self.site.signer) {
-            (Some(signer), Some(before)) => Arc::ptr_eq(signer, before),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        if !is_same_signer {
+        if !is_same(next.signer.as_ref(), self.site.signer.as_ref()) {
             keys.push("(assertions)".to_owned());
+        }
+        if !is_same(next.card_signer.as_ref(), self.site.card_signer.as_ref()) {
+            keys.push("(card_signatures)".to_owned());
         }
         if !keys.is_empty() {
             audit.record(&Event {
@@ -322,6 +320,14 @@ impl Common {
         )]
         let now = self.ground.clock.unix_seconds() as f64;
         self.ground.metrics.config_applied.set(now);
+    }
+}
+
+fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Rules {
     hidden_skills: Vec<SkillPattern>,
     skill_texts: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     by_version: bool,
+    verifies: bool,
+    original: bool,
     v0_1: bool,
     managed: Option<CardFile>,
 }
@@ -61,6 +63,8 @@ impl Rules {
             hidden_skills: agent.card.hide_skills.clone(),
             skill_texts: agent.card.skills.clone(),
             by_version: agent.card.form == CardForm::ByVersion,
+            verifies: agent.card.verify.is_some(),
+            original: agent.card.original,
             v0_1: agent.v0_1.is_some(),
             managed: agent.card.file.clone(),
         }
@@ -82,6 +86,13 @@ impl Rules {
             Some(configured) => configured.clone(),
             None => origin.security.clone()?,
         };
+        if self.verifies && self.security.is_none() && security.is_open() {
+            return Err(OutOfService(
+                "the card is signed but demands nothing of callers, and a signature may hold without the requirement that \
+                 somebody took out; set `security` for this agent, to `[]` if it is open on purpose"
+                    .to_owned(),
+            ));
+        }
         let requirement = verifiers
             .resolve(&security, &self.resource)
             .map_err(|unknown| OutOfService(format!("{unknown}, or set `security` for this agent")))?;
@@ -161,6 +172,7 @@ impl Rules {
             public_url: self.public_url.clone(),
             served,
             by_version: self.by_version,
+            original: self.original,
             v0_1,
             of_0_1: is_of_0_1,
             bindings,

@@ -34,6 +34,7 @@ use crate::pipeline::{
 };
 use crate::push;
 use crate::route::{AgentIndex, Routes};
+use crate::signing::CardSigner;
 use crate::tls::ExpiryKind;
 
 /// Between two times at which every open stream is asked, which costs some microseconds a stream: who gives away thousands of
@@ -62,6 +63,7 @@ pub struct Site {
     pub tokens: Arc<Tokens>,
     pub push: Option<Arc<push::Common>>,
     pub signer: Option<Arc<Signer>>,
+    pub card_signer: Option<Arc<CardSigner>>,
     pub collector: Option<Arc<Collector>>,
     envelope: Option<Arc<Desk>>,
     front: Option<Arc<FrontDoor>>,
@@ -137,7 +139,8 @@ impl Common {
         {
             access.start(drain);
         }
-        let (tokens, push, signer) = (next.tokens, next.push, next.signer);
+        let (tokens, push, keys) = (next.tokens, next.push, next.keys);
+        let (signer, card_signer) = (next.signer, next.card_signer);
         let (collector, rules) = (next.collector, next.rules);
         let envelope = next.envelope.zip(config.envelope.as_ref());
         let envelope = envelope.map(|(requirement, section)| {
@@ -162,7 +165,7 @@ impl Common {
         let agents = next
             .agents
             .into_iter()
-            .map(|agent| agent.start(drain, &verifiers, signer.as_ref()));
+            .map(|agent| agent.start(drain, &verifiers, signer.as_ref(), card_signer.as_ref()));
         let agents: Vec<agents::Running> = agents.collect();
         self.connections.set_limits(&config.limits);
         let mut listeners = Vec::new();
@@ -198,14 +201,13 @@ impl Common {
             verifiers.clone(),
             tokens.clone(),
         );
-        let front = self.front(&config, &next.agents, before);
-        let keys = signer.as_ref();
+        let front = self.front(&config, &next.agents, card_signer.as_ref(), before);
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
             front: front.clone(),
             catalogue: catalogue.clone(),
             listeners: listener_rules(&config, &listeners, rules),
-            keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
+            keys: keys.map(|keys| Arc::new(Published::new(keys, config.assertions.max_age))),
             ..next
         });
         for (door, socket) in opened {
@@ -223,6 +225,7 @@ impl Common {
             tokens,
             push,
             signer,
+            card_signer,
             collector,
             envelope,
             front,
@@ -238,7 +241,13 @@ impl Common {
     }
 
     /// Behind all agents, whose places are those of the configuration.
-    fn front(&self, config: &Config, agents: &[Arc<Agent>], before: Option<&Site>) -> Option<Arc<FrontDoor>> {
+    fn front(
+        &self,
+        config: &Config,
+        agents: &[Arc<Agent>],
+        card_signer: Option<&Arc<CardSigner>>,
+        before: Option<&Site>,
+    ) -> Option<Arc<FrontDoor>> {
         let section = config.front_door.as_ref()?;
         let behind = agents.iter().zip(&config.agents).enumerate();
         let behind = behind.filter(|(_, (_, agent))| section.agents.contains(&agent.name));
@@ -251,6 +260,7 @@ impl Common {
             drain: &self.ground.drain,
             ledger: self.ground.ledger.as_ref(),
             rate_limit_keys: config.limits.rate_limit_keys,
+            card_signer,
             public_url: rules::public_url(&config.public_url, &section.route),
             resource: rules::resource(&config.public_url, &section.route),
             rooted: rules::is_rooted(&section.route),

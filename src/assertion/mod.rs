@@ -1,43 +1,33 @@
-//! What the gateway tells agents of callers, in words that it signed: JSON Web Tokens (RFC 7519), and the set of public keys
-//! by which others check them (RFC 7517).
+//! What the gateway tells agents of callers, in words that it signed: JSON Web Tokens (RFC 7519).
 //!
 //! Each is made for one call and has an id of its own, so that an agent may take it once; signing takes some tens of
 //! microseconds. What it is for stands in its type (RFC 8725 §3.11): no other token passes for one. Only callers that a
 //! scheme vouched for are told of. The keys do not change: a reload makes another signer.
 
-mod keys;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use http::HeaderValue;
 use serde_json::json;
 use uuid::Uuid;
 
-use self::keys::Key;
 use crate::authenticate::Principal;
 use crate::clock::Clock;
-use crate::config::{Assertions, Problem, UpstreamAssertion, files};
+use crate::config::{Assertions, Problem, UpstreamAssertion};
 use crate::http::query;
-use crate::tls::sha256;
+use crate::signing::{Keys, Kinds, base64};
 
-/// Where the public keys are published (RFC 8615).
-pub const PLACE: &str = "/.well-known/jwks.json";
 /// In the header, as `typ`.
 pub const TYPE: &str = "a2a-gateway-assertion+jwt";
 
-/// Signs with the first key, publishes all of them.
+/// Signs with the first key.
 pub struct Signer {
     config: Assertions,
-    keys: Vec<Key>,
-    published: Bytes,
-    /// Of the files; never too new.
-    digest: Option<[u8; 32]>,
+    keys: Keys,
+    /// The protected header, in base64url.
+    header: String,
     clock: Clock,
 }
 
@@ -51,45 +41,25 @@ impl Signer {
         if config.keys.is_empty() {
             return Ok(None);
         }
-        // First: what is written in between is another content to the next reading.
-        let digest = digest(config);
-        let (mut keys, mut problems) = (Vec::<Key>::new(), Vec::new());
-        for (index, configured) in config.keys.iter().enumerate() {
-            let place = format!("assertions.keys[{index}]");
-            match Key::read(configured) {
-                Ok(key) if keys.iter().any(|known| known.id() == key.id()) => {
-                    let cause = format!("has the id `{}`, which another key has", key.id());
-                    problems.push(Problem::new(place, cause));
-                }
-                Ok(key) => keys.push(key),
-                Err(cause) => problems.push(Problem::new(format!("{place}.private_key"), cause)),
-            }
-        }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        let all: Vec<_> = keys.iter().map(Key::public).collect();
+        let keys = Keys::read("assertions", &config.keys, Kinds::Fast)?;
+        let header = keys
+            .first()
+            .map(|key| json!({ "alg": key.algorithm(), "typ": TYPE, "kid": key.id() }));
         Ok(Some(Self {
             config: config.clone(),
-            published: Bytes::from(json!({ "keys": all }).to_string()),
+            header: base64(header.unwrap_or_default().to_string().as_bytes()),
             keys,
-            digest,
             clock: clock.clone(),
         }))
     }
 
     /// Another one would be the same. Blocking: reads files.
     pub fn is_of(&self, config: &Assertions) -> bool {
-        self.config == *config && self.digest.is_some() && self.digest == digest(config)
+        self.config == *config && self.keys.is_of(&config.keys)
     }
 
-    /// The set of public keys.
-    pub fn published(&self) -> &Bytes {
-        &self.published
-    }
-
-    pub fn max_age(&self) -> Duration {
-        self.config.max_age
+    pub fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// What `agent` is told of a caller at this moment; `None` of one that nobody vouched for.
@@ -125,7 +95,10 @@ impl Signer {
             claims.insert("attributes".to_owned(), json!(attributes));
         }
         let key = self.keys.first().ok_or(Error)?;
-        let signed = key.sign(&claims.to_string()).ok_or(Error)?;
+        let claims = base64(claims.to_string().as_bytes());
+        let signature = key.sign(&self.header, &claims).ok_or(Error)?;
+        // The compact form (RFC 7515 §7.1).
+        let signed = format!("{}.{claims}.{signature}", self.header);
         let mut value = HeaderValue::from_str(&signed).map_err(|_| Error)?;
         value.set_sensitive(true);
         Ok(Some(value))
@@ -150,17 +123,4 @@ fn attributes(principal: &Principal, names: &[String]) -> BTreeMap<String, Vec<S
 /// Of what stands in ids and attributes percent-encoded.
 fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&query::decode(text)).into_owned()
-}
-
-fn digest(config: &Assertions) -> Option<[u8; 32]> {
-    let mut digests = Vec::new();
-    for key in &config.keys {
-        let pem = zeroize::Zeroizing::new(files::read(&key.private_key).ok()?);
-        digests.extend(sha256(&pem));
-    }
-    Some(sha256(&digests))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -25,6 +25,7 @@ mod replays;
 mod requirement;
 mod resource;
 mod revoked;
+mod signed;
 mod token;
 mod verifiers;
 
@@ -47,6 +48,7 @@ pub use replays::prepare;
 pub use requirement::{Requirement, identify, identify_each};
 pub use resource::Resource;
 pub use revoked::Revoked;
+pub use signed::{PublicKeys, Unfit};
 pub use verifiers::{Renewed, UnknownScheme, Verifiers};
 
 use crate::http::asking::sha256;

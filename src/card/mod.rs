@@ -12,11 +12,12 @@ mod refresh;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod verify;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::a2a::card::{
     Differences, KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, differences, publish, publish_v0_1,
@@ -25,12 +26,14 @@ use crate::a2a::{self, Generation};
 use crate::audit::{Event, Trail};
 use crate::catalogue::Entry;
 use crate::config::{self, ApiKeyPlace, AuditEvent, Scheme, SchemeKind};
+use crate::signing::CardSigner;
 
 pub use approval::{Approval, Differing, KeepAgain, Unapproved, begin};
 pub use cors::Cors;
 pub use places::{Place, extended_places, places};
 pub use refresh::{FetchError, Keeper, OutOfService, Source, look, refresh_loop};
 pub use serve::{Published, confide, serve};
+pub use verify::{Unverified, Verified, Verifier};
 
 /// Differences in one line of the audit trail: the log has the others.
 const MOST_RECORDED: usize = 8;
@@ -68,6 +71,8 @@ pub struct Current {
     pub v0_1: Option<Published>,
     /// How lists of agents tell of it.
     pub entry: Arc<Entry>,
+    /// As the agent wrote it, where that may be known.
+    pub original: Option<Published>,
 }
 
 /// No card is served in the version that a caller asks for.
@@ -76,8 +81,21 @@ pub struct Current {
 pub struct NoVersion;
 
 impl Current {
-    fn new(place: &str, origin: OriginCard, publication: Publication, max_age: Duration) -> Self {
-        let write = |publication: &Publication| Published::new(publish(&origin, publication).bytes, max_age);
+    fn new(
+        place: &str,
+        origin: OriginCard,
+        publication: Publication,
+        max_age: Duration,
+        signer: Option<&CardSigner>,
+    ) -> Self {
+        let write = |publication: &Publication| {
+            let card = publish(&origin, publication);
+            let card = match signer {
+                Some(signer) => signer.published(card, &publication.served),
+                None => card,
+            };
+            Published::new(card.bytes, max_age)
+        };
         let versions = publication.versions().iter();
         let v0_1 = publication
             .v0_1
@@ -96,6 +114,9 @@ impl Current {
             versions,
             v0_1,
             entry: Arc::new(Entry::of(&publish(&origin, &publication), &publication)),
+            original: (origin.document.clone())
+                .filter(|_| publication.original)
+                .map(|document| Published::new(document, max_age)),
             origin,
             publication,
         }
@@ -133,6 +154,9 @@ pub struct CardStore {
     max_age: Duration,
     state: ArcSwap<CardState>,
     approval: Approval,
+    signer: ArcSwapOption<CardSigner>,
+    /// Held while the state changes.
+    changing: Mutex<()>,
     audit: Option<Trail>,
 }
 
@@ -144,6 +168,8 @@ impl CardStore {
             max_age,
             approval: Approval::default(),
             state: ArcSwap::from_pointee(CardState::NotFetched { last_error: None }),
+            signer: ArcSwapOption::empty(),
+            changing: Mutex::new(()),
             audit: None,
         }
     }
@@ -197,10 +223,45 @@ impl CardStore {
         }
     }
 
+    /// Cards are signed by these keys from then on, the one in service too.
+    pub fn sign_with(&self, signer: Option<&Arc<CardSigner>>) {
+        let changing = self.changing();
+        let before = self.signer.swap(signer.cloned());
+        let is_same = match (&before, signer) {
+            (Some(before), Some(signer)) => Arc::ptr_eq(before, signer),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_same {
+            return;
+        }
+        if let CardState::Ready { card, last_error } = &*self.state() {
+            let publication = card.publication.clone();
+            self.publish(&card.place, card.origin.clone(), publication, last_error.clone());
+        }
+        drop(changing);
+    }
+
+    /// For extended cards.
+    pub fn signer(&self) -> Option<Arc<CardSigner>> {
+        self.signer.load_full()
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        // Nothing is half done where somebody panicked: the state is swapped as one.
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Publishes a card.
     pub fn accept(&self, place: &str, origin: OriginCard, publication: Publication) {
+        let _changing = self.changing();
+        self.publish(place, origin, publication, None);
+    }
+
+    fn publish(&self, place: &str, origin: OriginCard, publication: Publication, error: Option<Arc<str>>) {
         let signed = origin.is_signed();
-        let current = Current::new(place, origin, publication, self.max_age);
+        let signer = self.signer.load();
+        let current = Current::new(place, origin, publication, self.max_age, signer.as_deref());
         let agent = self.agent.as_ref();
         let etag = &current.published.etag;
         let known = matches!(self.state.load().as_ref(), CardState::Ready { card, .. } if card.published.etag == etag);
@@ -213,7 +274,7 @@ impl CardStore {
         let told = |what: &str| format!("{what}: {place}, etag {}", etag.to_str().unwrap_or_default());
         match self.state.load().as_ref() {
             CardState::Ready { card, last_error } => {
-                if last_error.is_some() {
+                if last_error.is_some() && error.is_none() {
                     tracing::info!(agent, place, "agent card can be refreshed again");
                 }
                 let changes = differences(&card.origin, &current.origin);
@@ -244,16 +305,20 @@ impl CardStore {
             );
         }
         if signed {
-            tracing::debug!(agent, "the signatures of the agent card are not published");
+            tracing::debug!(
+                agent,
+                "the agent's own signatures are not published: they do not hold for the published card"
+            );
         }
         self.state.store(Arc::new(CardState::Ready {
             card: Arc::new(current),
-            last_error: None,
+            last_error: error,
         }));
     }
 
     /// Takes the agent out of service.
     pub fn refuse(&self, reason: &str) {
+        let _changing = self.changing();
         let agent = self.agent.as_ref();
         match self.state.load().as_ref() {
             CardState::OutOfService { reason: known } if known.as_ref() == reason => return,
@@ -283,6 +348,7 @@ impl CardStore {
 
     /// Remembers why no card came; what is in service stays.
     pub fn fail(&self, error: &str) {
+        let _changing = self.changing();
         let agent = self.agent.as_ref();
         let last_error = Some(Arc::from(error));
         let state = match self.state.load().as_ref() {

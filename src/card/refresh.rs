@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::{CardStore, Place, approval};
+use super::{CardStore, Place, Unverified, Verified, approval};
 use crate::a2a::card::{CardError, OriginCard, Publication, read};
 use crate::config::shown_url;
 
@@ -23,6 +23,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How a card is fetched: with the bounds on size and time, and the credential, that the agent's configuration sets.
 pub trait Source {
     fn fetch(&self, url: &str) -> impl Future<Output = Result<Bytes, FetchError>> + Send;
+
+    /// The card as far as it is signed by somebody who is believed; where nobody is asked for, all of it.
+    fn verify(&self, origin: OriginCard) -> impl Future<Output = Result<Verified, Unverified>> + Send {
+        std::future::ready(Ok(Verified { origin, until: None }))
+    }
+
+    /// How long a signature that ends `until` then holds; nothing where it has ended.
+    fn left(&self, until: u64) -> Duration {
+        let _nobody_asks = until;
+        Duration::MAX
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,15 +97,29 @@ pub async fn refresh_loop<S, K>(
 {
     let interval = interval.max(FIRST_PAUSE);
     let mut failures = 0_u32;
+    // Of the card in service.
+    let mut until = None;
     loop {
         let found = find(&source, &places).await;
-        let pause = if kept(found, &*keeper()) {
+        let ended = matches!(&found, Err(Missed::NoCard(_)) if until.is_some_and(|end| source.left(end).is_zero()));
+        if let Ok(found) = &found {
+            until = found.until;
+        }
+        let is_kept = kept(found, &*keeper());
+        if ended {
+            keeper()
+                .store()
+                .refuse("the signature of the card has expired, and no other card came");
+        }
+        let pause = if is_kept {
             failures = 0;
             interval
         } else {
             failures = failures.saturating_add(1);
             pause_after(failures).min(interval)
         };
+        // To look for another card when its signature ends.
+        let pause = until.map_or(pause, |end| pause.min(source.left(end).max(FIRST_PAUSE)));
         tokio::select! {
             () = tokio::time::sleep(jittered(pause, fastrand::f64())) => {}
             () = at_once.notified() => failures = 0,
@@ -103,9 +128,9 @@ pub async fn refresh_loop<S, K>(
 }
 
 /// Whether it left a fresh card in service.
-fn kept(found: Result<(String, OriginCard), Missed>, keeper: &impl Keeper) -> bool {
+fn kept(found: Result<Found, Missed>, keeper: &impl Keeper) -> bool {
     match found {
-        Ok((place, origin)) => keeper.keep(&place, origin),
+        Ok(Found { place, origin, .. }) => keeper.keep(&place, origin),
         Err(Missed::NoCard(errors)) => {
             keeper.store().fail(&errors);
             false
@@ -119,9 +144,17 @@ fn kept(found: Result<(String, OriginCard), Missed>, keeper: &impl Keeper) -> bo
 
 /// Looks for a card once, and says where it is.
 pub async fn look<S: Source>(source: &S, places: &[Place]) -> Result<(String, OriginCard), String> {
-    find(source, places).await.map_err(|missed| match missed {
-        Missed::NoCard(cause) | Missed::Untrusted(cause) => cause,
-    })
+    match find(source, places).await {
+        Ok(Found { place, origin, .. }) => Ok((place, origin)),
+        Err(Missed::NoCard(cause) | Missed::Untrusted(cause)) => Err(cause),
+    }
+}
+
+struct Found {
+    /// As people may see it.
+    place: String,
+    origin: OriginCard,
+    until: Option<u64>,
 }
 
 enum Missed {
@@ -131,8 +164,7 @@ enum Missed {
     Untrusted(String),
 }
 
-/// The card, and its place as people may see it.
-async fn find<S: Source>(source: &S, places: &[Place]) -> Result<(String, OriginCard), Missed> {
+async fn find<S: Source>(source: &S, places: &[Place]) -> Result<Found, Missed> {
     let mut errors = Vec::new();
     for place in places {
         for url in &place.urls {
@@ -140,7 +172,19 @@ async fn find<S: Source>(source: &S, places: &[Place]) -> Result<(String, Origin
             let url = shown_url(url);
             match fetched {
                 Ok(bytes) => match read(&bytes) {
-                    Ok(origin) => return Ok((url, origin)),
+                    Ok(mut origin) => {
+                        origin.document = Some(bytes);
+                        let verified = source.verify(origin).await;
+                        return match verified {
+                            Ok(Verified { origin, until }) => Ok(Found {
+                                place: url,
+                                origin,
+                                until,
+                            }),
+                            Err(Unverified::Untrusted(reason)) => Err(Missed::Untrusted(format!("{url}: {reason}"))),
+                            Err(Unverified::Unknown(error)) => Err(Missed::NoCard(format!("{url}: {error}"))),
+                        };
+                    }
                     // A server that answers every path with its front page.
                     Err(error) if error.is_no_card() => errors.push(format!("{url}: {error}")),
                     Err(error) => return Err(Missed::Untrusted(format!("{url}: {error}"))),

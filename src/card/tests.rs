@@ -134,7 +134,7 @@ fn current(served: &[Generation], by_version: bool) -> Current {
         by_version,
         ..store.decide(&origin).unwrap()
     };
-    Current::new("u", origin, publication, MAX_AGE)
+    Current::new("u", origin, publication, MAX_AGE, None)
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn callers_of_0_1_have_a_card_where_they_are_served_and_it_can_say_what_they_mus
             },
             ..publication
         };
-        let current = Current::new("u", origin, publication, MAX_AGE);
+        let current = Current::new("u", origin, publication, MAX_AGE, None);
         let card = current
             .v0_1
             .map(|card| serde_json::from_slice::<serde_json::Value>(&card.body).unwrap());
@@ -319,6 +319,7 @@ impl Keeper for CardStore {
             public_url: "https://agents.example.com/maps".to_owned(),
             served: vec![Generation::V0_3],
             by_version: false,
+            original: false,
             v0_1: false,
             of_0_1: false,
             bindings: vec![crate::a2a::Binding::JsonRpc],
@@ -523,4 +524,59 @@ async fn a_secret_in_the_url_is_sent_and_not_shown() {
             "{shown}"
         );
     }
+}
+
+/// Whose cards are signed until then.
+struct Ending {
+    script: Script,
+    end: Instant,
+}
+
+impl Source for Ending {
+    async fn fetch(&self, url: &str) -> Result<Bytes, FetchError> {
+        self.script.fetch(url).await
+    }
+
+    async fn verify(&self, origin: OriginCard) -> Result<Verified, Unverified> {
+        let until = Some(1);
+        Ok(Verified { origin, until })
+    }
+
+    fn left(&self, _: u64) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_card_whose_signature_has_ended_does_not_stay() {
+    let script = Script::default();
+    script.then(Ok(&card("maps")));
+    for _ in 0..100 {
+        script.then(failed());
+    }
+    let end = Instant::now() + Duration::from_secs(30);
+    let source = Ending {
+        script: script.clone(),
+        end,
+    };
+    let store = Arc::new(CardStore::new("maps", MAX_AGE));
+    let keeper = Arc::clone(&store);
+    let places = vec![Place {
+        urls: vec!["https://maps.example/card".to_owned()],
+    }];
+    let refreshing = refresh_loop(source, places, INTERVAL, Arc::default(), move || Arc::clone(&keeper));
+    let mut refreshing = Box::pin(refreshing);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for _ in 0..40 {
+        assert!(refreshing.as_mut().poll(&mut context).is_pending());
+        if Instant::now() < end {
+            assert!(store.current().is_some(), "it is good until then");
+        }
+        advance(Duration::from_secs(1)).await;
+    }
+    assert!(INTERVAL > Duration::from_secs(40), "it was looked for before its time");
+    let CardState::OutOfService { reason } = &*store.state() else {
+        panic!("in service")
+    };
+    assert!(reason.contains("has expired"), "{reason}");
 }

@@ -47,7 +47,7 @@ impl Entry {
         let served = publication.served.iter().copied();
         let served = served.filter(|generation| *generation != Generation::V0_1);
         let url = publication.public_url.clone();
-        let [card_path, _] = CARD_PATHS;
+        let [card_path, ..] = CARD_PATHS;
         Self {
             card_url: format!("{}{card_path}", url.trim_end_matches('/')),
             url,

@@ -27,6 +27,7 @@ fn entry(card: &Value, public_url: &str) -> Arc<Entry> {
         push_v0_1: true,
         extended: true,
         upstream: Vec::new(),
+        original: false,
         overrides: serde_json::Map::default(),
         hidden_skills: Vec::new(),
         skill_texts: std::collections::BTreeMap::new(),

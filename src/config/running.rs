@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::model::{
-    CardFile, ClientCertificates, Config, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store,
-    TokenProof, TokenServer, Upstream, UpstreamCredential,
+    CardFile, CardVerify, ClientCertificates, Config, KeySource, ListenerTls, Redis, RedisLogin, RedisServers,
+    SchemeKind, Store, TokenProof, TokenServer, Upstream, UpstreamCredential,
 };
 use super::{Problem, Secret, join, place};
 
@@ -25,6 +25,7 @@ impl Config {
             push,
             envelope,
             assertions,
+            card_signatures,
             revocations,
             limits,
             security_schemes,
@@ -47,6 +48,7 @@ impl Config {
             && *push == other.push
             && *envelope == other.envelope
             && *assertions == other.assertions
+            && *card_signatures == other.card_signatures
             && *revocations == other.revocations
             && *limits == other.limits
             && *security_schemes == other.security_schemes
@@ -212,7 +214,10 @@ impl Config {
             }
         }
         files.extend(self.revocations.clone());
-        files.extend(self.assertions.keys.iter().map(|key| key.private_key.clone()));
+        let verified = self.agents.iter().filter_map(|agent| agent.card.verify.as_ref());
+        files.extend(verified.flat_map(CardVerify::files).map(Path::to_owned));
+        let keys = self.assertions.keys.iter().chain(&self.card_signatures.keys);
+        files.extend(keys.map(|key| key.private_key.clone()));
         files.sort();
         files.dedup();
         files

@@ -15,7 +15,7 @@ use crate::observe::Reason;
 use crate::respond::Reject;
 use crate::respond::body::Held;
 use crate::route::{Place, RouteMatch};
-use crate::{a2a, assertion, card, push};
+use crate::{a2a, card, push, signing};
 
 /// What a request is for.
 pub(super) enum Entry {
@@ -59,7 +59,7 @@ impl Pipeline {
             };
         }
         if let Some(keys) = &self.keys
-            && assertion::PLACE == parts.uri.path()
+            && signing::PLACE == parts.uri.path()
         {
             return match parts.method {
                 Method::GET | Method::HEAD => Ok(Entry::Published(keys.clone())),

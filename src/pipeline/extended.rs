@@ -11,7 +11,7 @@ use super::send::place;
 use super::translate::{CONDITIONS, OF_ANOTHER_BODY, Translating, drop_fields};
 use super::{Agent, Downstream, Enforced, Pipeline};
 use crate::a2a::answer::Whole;
-use crate::a2a::card::Shown;
+use crate::a2a::card::{Finish, Publication, PublishedCard, Shown};
 use crate::a2a::{self, Operation};
 use crate::authenticate::Principal;
 use crate::authorize::Permit;
@@ -80,7 +80,8 @@ pub(super) async fn ask(
     let card = fetched(agent, permit, outgoing, record).await?;
     let publication = current.publication.of(call.generation);
     let at = (downstream, record.address);
-    let read = |shown: Shown<'_>| a2a::card::answer_extended(&call.id, &card, &publication, shown);
+    let sign = &signing(agent, &publication);
+    let read = |shown: Shown<'_>| a2a::card::answer_extended(&call.id, &card, &publication, Finish { shown, sign });
     let bytes = pipeline.shown_to(agent, permit, at, read)?.map_err(|error| {
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
         Reject::new(Reason::UpstreamBadAnswer)
@@ -91,6 +92,15 @@ pub(super) async fn ask(
     match translating {
         Some(translating) => translating.finish(call, parts, &Whole::http(200, bytes), &[], Outcome::Ok),
         None => Ok(Answered::whole(parts, bytes, Outcome::Ok)),
+    }
+}
+
+/// As published cards are signed, in the forms that its caller reads.
+pub(super) fn signing(agent: &Agent, publication: &Publication) -> impl Fn(PublishedCard) -> PublishedCard {
+    let signer = agent.card.signer();
+    move |card| match &signer {
+        Some(signer) => signer.extended(card, &publication.served),
+        None => card,
     }
 }
 

@@ -520,6 +520,9 @@ impl Pipeline {
         current: &'a card::Current,
         parts: &request::Parts,
     ) -> Result<&'a card::Published, Reject> {
+        if parts.uri.path().ends_with(route::ORIGINAL_CARD_PATH) {
+            return current.original.as_ref().ok_or_else(|| Reject::new(Reason::NoRoute));
+        }
         if let Some(published) = current
             .v0_1
             .as_ref()

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::extended::signing;
 use super::reading::{Begun, Reading};
 use super::send::Sent;
 use super::translate::{First, Translating};
 use super::{Agent, Downstream, Pipeline};
 use crate::a2a::answer::End;
-use crate::a2a::card::{CardError, Shown};
+use crate::a2a::card::{CardError, Finish, Shown};
 use crate::a2a::{self, Binding, Dialect, Operation, grpc};
 use crate::authorize::Permit;
 use crate::balance::Fault;
@@ -193,13 +194,17 @@ fn extended_card(
 ) -> Result<Bytes, Reject> {
     let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
     let publication = current.publication.of(permit.call().generation);
+    let finish = Finish {
+        shown,
+        sign: &signing(agent, &publication),
+    };
     let rewritten = match speaks.binding {
-        Binding::JsonRpc => a2a::card::rewrite_extended_answer(bytes, &publication, shown),
+        Binding::JsonRpc => a2a::card::rewrite_extended_answer(bytes, &publication, finish),
         Binding::HttpJson | Binding::Grpc if outcome == Outcome::AgentError => Ok(bytes.clone()),
-        Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication, shown),
+        Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication, finish),
         Binding::Grpc => grpc::to_json(speaks.generation, Operation::ExtendedCard, bytes)
             .map_err(|_| CardError::NotAnAnswer)
-            .and_then(|card| a2a::card::rewrite_extended_card(&card.into(), &publication, shown)),
+            .and_then(|card| a2a::card::rewrite_extended_card(&card.into(), &publication, finish)),
     };
     rewritten.map_err(|error| {
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");

@@ -43,9 +43,11 @@ pub enum Error {
     NoPlace,
 }
 
-pub const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", OLD_CARD_PATH];
+pub const CARD_PATHS: [&str; 3] = ["/.well-known/agent-card.json", OLD_CARD_PATH, ORIGINAL_CARD_PATH];
 /// Where callers up to 0.2 look.
 pub const OLD_CARD_PATH: &str = "/.well-known/agent.json";
+/// The card as the agent wrote it.
+pub const ORIGINAL_CARD_PATH: &str = "/.well-known/agent-card.original.json";
 
 /// Before the path of an agent, or alone for one with a host of its own (RFC 9728 §3.1).
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";

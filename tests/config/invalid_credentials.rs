@@ -118,3 +118,58 @@ fn assertions() {
         "agents[0].upstream.assertion (line 4): needs `assertions.keys`: there is nothing to sign with",
     );
 }
+
+#[test]
+fn keys_that_sign() {
+    for section in ["assertions", "card_signatures"] {
+        let keys = |text: &str, expected: &str| super::invalid::section(section, text, expected);
+        keys(
+            "{ keys: [ { id: a } ] }",
+            &format!("{section}.keys[0].private_key (line 5): is required"),
+        );
+        keys(
+            "{ keys: [ { private_key: a, id: x }, { private_key: b, id: x } ] }",
+            &format!("{section}.keys[1].id (line 5): `x` is already used by {section}.keys[0].id"),
+        );
+        keys(
+            "{ keys: [ { private_key: a, id: \"\" } ] }",
+            &format!("{section}.keys[0].id (line 5): is empty"),
+        );
+    }
+}
+
+#[test]
+fn keys_of_cards() {
+    let verify = |text: &str, place: &str, cause: &str| {
+        let agents = format!(
+            "[ {{ name: a, path: /a, upstream: {{ endpoints: [ {{ url: http://a }} ] }}, card: {{ verify: {{ {text} }} }} }} ]"
+        );
+        let expected = format!("agents[0].card.verify{place} (line 4): {cause}");
+        check(&file(&[("agents", &*agents)]), &environment(), &expected);
+    };
+    verify(
+        "",
+        "",
+        "needs one of `jwks_file`, `jwks_url` and `jku`: nobody's signature would be believed",
+    );
+    verify(
+        "jwks_file: a, jwks_url: https://k",
+        "",
+        "has both `jwks_file` and `jwks_url`; keep one of them",
+    );
+    verify(
+        "jwks_url: http://k.example",
+        ".jwks_url",
+        "must be https: whoever can change these keys can sign cards; http only on a loopback address",
+    );
+    verify(
+        "jku: [ http://k.example ]",
+        ".jku[0]",
+        "must be https: whoever can change these keys can sign cards; http only on a loopback address",
+    );
+    verify(
+        "jwks_file: a, jwks_ca: b",
+        ".jwks_ca",
+        "belongs to `jwks_url` and `jku`",
+    );
+}

@@ -13,32 +13,50 @@ use serde_json::value::RawValue;
 
 use super::names::same;
 use super::publish::publish_for;
-use super::{CardError, Publication, read};
+use super::{CardError, Publication, PublishedCard, read};
 use crate::a2a::RpcId;
 
 /// Whether a caller is shown the skill of this id.
 pub type Shown<'a> = &'a dyn Fn(&str) -> bool;
 
+/// For whom an extended card is written, and by whom it is signed.
+#[derive(Clone, Copy)]
+pub struct Finish<'a> {
+    pub shown: Shown<'a>,
+    /// What is done to the card before it is sent.
+    pub sign: &'a dyn Fn(PublishedCard) -> PublishedCard,
+}
+
+impl Finish<'_> {
+    fn publish(self, card: &[u8], publication: &Publication) -> Result<PublishedCard, CardError> {
+        Ok((self.sign)(publish_for(&read(card)?, publication, self.shown)))
+    }
+}
+
 /// The same for an answer that is nothing but the card (HTTP+JSON).
-pub fn rewrite_extended_card(answer: &Bytes, publication: &Publication, shown: Shown<'_>) -> Result<Bytes, CardError> {
-    Ok(publish_for(&read(answer)?, publication, shown).bytes)
+pub fn rewrite_extended_card(
+    answer: &Bytes,
+    publication: &Publication,
+    finish: Finish<'_>,
+) -> Result<Bytes, CardError> {
+    Ok(finish.publish(answer, publication)?.bytes)
 }
 
 /// The size of `answer` is bounded by whoever read it.
 pub fn rewrite_extended_answer(
     answer: &Bytes,
     publication: &Publication,
-    shown: Shown<'_>,
+    finish: Finish<'_>,
 ) -> Result<Bytes, CardError> {
     let Members(members) = serde_json::from_slice(answer).map_err(|_not_an_object| CardError::NotAnAnswer)?;
     let error = value(&members, "error")?.filter(|error| error.get() != "null");
     let result = value(&members, "result")?;
     let card = match (result, error) {
         (None, Some(_)) => return Ok(answer.clone()),
-        (Some(result), None) => read(result.get().as_bytes())?,
+        (Some(result), None) => result.get().as_bytes(),
         (None, None) | (Some(_), Some(_)) => return Err(CardError::NotAnAnswer),
     };
-    let published = publish_for(&card, publication, shown);
+    let published = finish.publish(card, publication)?;
 
     let mut bytes = Vec::with_capacity(answer.len() + published.bytes.len());
     for (name, raw) in &members {
@@ -60,9 +78,9 @@ pub fn answer_extended(
     id: &RpcId,
     card: &[u8],
     publication: &Publication,
-    shown: Shown<'_>,
+    finish: Finish<'_>,
 ) -> Result<Bytes, CardError> {
-    let published = publish_for(&read(card)?, publication, shown);
+    let published = finish.publish(card, publication)?;
     let mut bytes = Vec::with_capacity(64 + id.0.len() + published.bytes.len());
     bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     bytes.extend_from_slice(&id.0);

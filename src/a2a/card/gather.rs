@@ -116,6 +116,7 @@ pub fn gather(
         security: Ok(enforced.clone()),
         schemes: BTreeMap::new(),
         duplicate_skills: Vec::new(),
+        document: None,
     }
 }
 

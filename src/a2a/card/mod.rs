@@ -6,9 +6,12 @@
 //!
 //! Links to documents that lead to the agent's own servers are left out (`links`).
 //!
+//! What signatures of a card are over is written down in `canonical`; keys are nobody's business here.
+//!
 //! Deliberately absent: rewriting of other links and of extension URIs (they name documents and identifiers, not the
-//! agent), signing and the verification of signatures.
+//! agent).
 
+mod canonical;
 mod diff;
 mod extended;
 pub mod gather;
@@ -34,8 +37,9 @@ use serde_json::{Map, Value};
 use super::security::{SchemeName, Security};
 use super::{Binding, Generation};
 
+pub use canonical::{Reading, covered, payloads, readings};
 pub use diff::{Difference, Differences, differences};
-pub use extended::{Shown, answer_extended, rewrite_extended_answer, rewrite_extended_card};
+pub use extended::{Finish, Shown, answer_extended, rewrite_extended_answer, rewrite_extended_card};
 pub use names::{forbidden_overrides, is_forbidden_override, is_required};
 pub use publish::publish;
 pub use read::{generation, read};
@@ -64,6 +68,8 @@ pub struct OriginCard {
     pub schemes: BTreeMap<SchemeName, Option<SchemeForm>>,
     /// The ids of skills that were left out of `members`, because another one before them has the same id.
     pub duplicate_skills: Vec<String>,
+    /// The bytes as they were fetched, where somebody kept them.
+    pub document: Option<Bytes>,
 }
 
 impl OriginCard {
@@ -122,6 +128,21 @@ impl OriginCard {
         self.capabilities.extended && is_old && calls == [true, false]
     }
 
+    /// `None` where they are no list of signatures.
+    pub fn signatures(&self) -> Option<Vec<Signature>> {
+        let Some(list) = self.members.get("signatures").filter(|list| !list.is_null()) else {
+            return Some(Vec::new());
+        };
+        let one = |value: &Value| {
+            let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+            Some(Signature {
+                protected: text("protected")?,
+                signature: text("signature")?,
+            })
+        };
+        list.as_array()?.iter().map(one).collect()
+    }
+
     /// Whether the card carries signatures. They never survive publishing: every rewrite breaks them.
     pub fn is_signed(&self) -> bool {
         self.members
@@ -129,6 +150,13 @@ impl OriginCard {
             .and_then(Value::as_array)
             .is_some_and(|signatures| !signatures.is_empty())
     }
+}
+
+/// A signature of a card (RFC 7515 §7.2.2), both parts in base64url.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    pub protected: String,
+    pub signature: String,
 }
 
 /// A place where the agent itself says that it can be called.
@@ -177,6 +205,8 @@ pub struct Publication {
     pub extended: bool,
     /// The URLs of the agent's own servers, to which no link of the card may lead.
     pub upstream: Vec<String>,
+    /// The card is also published as its agent wrote it.
+    pub original: bool,
     /// Top-level members that replace the origin's, or remove it (`null`). Names that `is_forbidden_override` refuses are ignored.
     pub overrides: Map<String, Value>,
     /// Skills that are published nowhere.

@@ -95,7 +95,7 @@ pub(super) fn text<'a>(members: &'a Map<String, Value>, name: &'static str) -> R
         .filter(|text| !text.is_empty()))
 }
 
-fn is_protobuf_spelling(camel: &str, name: &str) -> bool {
+pub(super) fn is_protobuf_spelling(camel: &str, name: &str) -> bool {
     let snake = camel.chars().flat_map(|c| {
         c.is_ascii_uppercase()
             .then_some('_')

@@ -30,6 +30,14 @@ pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
     let duplicate_skills = skills::drop_twins(&mut members);
     Ok(OriginCard {
         duplicate_skills,
+        ..of(members)?
+    })
+}
+
+/// The card that has these members.
+pub(super) fn of(members: Map<String, Value>) -> Result<OriginCard, CardError> {
+    Ok(OriginCard {
+        duplicate_skills: Vec::new(),
         interfaces: interfaces(&members)?,
         capabilities: capabilities(&members)?,
         security: security(&members),
@@ -39,6 +47,7 @@ pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
             .flatten()
             .map(|(name, scheme)| (name.clone(), SchemeForm::read(scheme)))
             .collect(),
+        document: None,
         members,
     })
 }

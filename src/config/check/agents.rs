@@ -2,14 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::super::model::{Agent, AgentRoute, Card, CardForm, Policy, TaskOwner};
-use super::super::raw::{Raw, RawAgent, RawCard, RawCardForm};
+use super::super::model::{Agent, AgentRoute, Card, CardForm, CardKeys, CardVerify, Policy, TaskOwner};
+use super::super::raw::{Raw, RawAgent, RawCard, RawCardForm, RawCardVerify};
 use super::super::redact::shown_url;
 use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use super::{Check, DAY, MILLISECOND, card, catalogue, credential, envelope, policy, push, security, upstream, url};
+use super::{
+    Check, DAY, MILLISECOND, card, catalogue, credential, envelope, policy, push, security, tokens, upstream, url,
+};
 use crate::a2a::card::is_forbidden_override;
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, v0_1};
@@ -302,6 +304,8 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
         }
     }
     card::removals(check, key, raw);
+    let verify_key = join(key, "verify");
+    let verify = raw.verify.as_ref().map(|raw| card_verify(check, &verify_key, raw));
     let overrides: Map<String, Value> = raw.overrides.clone();
     let refresh = check.time(&join(key, "refresh"), raw.refresh, MILLISECOND * 100, DAY);
     let max_bytes = check.size(&join(key, "max_bytes"), raw.max_bytes, Size::kib(1), Size::mib(16));
@@ -314,6 +318,10 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
     );
     let (Some(file), Some(approved)) = (file, approved) else {
         return None;
+    };
+    let verify = match verify {
+        Some(verify) => Some(verify?),
+        None => None,
     };
     sound.then(|| Card {
         url: raw.url.clone(),
@@ -330,5 +338,45 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
             RawCardForm::Hybrid => CardForm::Hybrid,
             RawCardForm::ByVersion => CardForm::ByVersion,
         },
+        verify,
+        original: raw.original,
     })
+}
+
+fn card_verify(check: &mut Check<'_>, key: &str, raw: &RawCardVerify) -> Option<CardVerify> {
+    const WHY: &str = "whoever can change these keys can sign cards";
+    let mut complete = true;
+    let keys = match (&raw.jwks_file, &raw.jwks_url) {
+        (Some(_), Some(_)) => {
+            check.problem(key, "has both `jwks_file` and `jwks_url`; keep one of them");
+            return None;
+        }
+        (Some(file), None) => {
+            let file = check.path(&join(key, "jwks_file"), file);
+            complete &= file.is_some();
+            file.map(CardKeys::File)
+        }
+        (None, Some(url)) => {
+            complete &= tokens::private_url(check, &join(key, "jwks_url"), url, WHY).is_some();
+            Some(CardKeys::Url(url.clone()))
+        }
+        (None, None) if raw.jku.items().next().is_none() => {
+            check.problem(
+                key,
+                "needs one of `jwks_file`, `jwks_url` and `jku`: nobody's signature would be believed",
+            );
+            return None;
+        }
+        (None, None) => None,
+    };
+    let mut jku = Vec::new();
+    for (index, url) in raw.jku.items() {
+        complete &= tokens::private_url(check, &place(&join(key, "jku"), index), url, WHY).is_some();
+        jku.push(url.clone());
+    }
+    let ca = check.optional_path(&join(key, "jwks_ca"), raw.jwks_ca.as_ref());
+    if raw.jwks_ca.is_some() && raw.jwks_url.is_none() && jku.is_empty() {
+        check.problem(&join(key, "jwks_ca"), "belongs to `jwks_url` and `jku`");
+    }
+    complete.then_some(CardVerify { keys, jku, ca })
 }

@@ -4,12 +4,12 @@
 use http::{HeaderName, HeaderValue};
 
 use super::super::model::{
-    AssertionKey, Assertions, ClientAuthentication, TokenExchange, TokenServer, UpstreamAssertion, UpstreamCredential,
-    UpstreamTls,
+    Assertions, CardSignatures, ClientAuthentication, SigningKey, TokenExchange, TokenServer, UpstreamAssertion,
+    UpstreamCredential, UpstreamTls,
 };
 use super::super::raw::{
-    List, RawAgent, RawAssertions, RawBasicCredential, RawBearerCredential, RawClientAuthentication,
-    RawClientCredentials, RawCredential, RawHeaderCredential, RawTokenExchange, RawUpstreamAssertion,
+    List, RawAgent, RawAssertions, RawBasicCredential, RawBearerCredential, RawCardSignatures, RawClientAuthentication,
+    RawClientCredentials, RawCredential, RawHeaderCredential, RawSigningKey, RawTokenExchange, RawUpstreamAssertion,
 };
 use super::super::units::{SecretText, Time};
 use super::super::{Secret, join, place};
@@ -325,23 +325,7 @@ pub fn assertions(check: &mut Check<'_>, raw: &RawAssertions, public_url: Option
         None => public_url.cloned(),
     };
     let max_age = check.time("assertions.max_age", raw.max_age, SECOND, DAY);
-    let mut unique = Unique::default();
-    let mut keys = Vec::new();
-    let mut complete = true;
-    for (index, raw) in raw.keys.items() {
-        let key = place("assertions.keys", index);
-        let file_key = join(&key, "private_key");
-        let private_key = raw.private_key.as_ref().and_then(|file| check.path(&file_key, file));
-        let id_key = join(&key, "id");
-        let id = check.text(&id_key, raw.id.as_ref());
-        if let Some(id) = &id {
-            unique.claim(check, &id_key, id);
-        }
-        match private_key {
-            Some(private_key) => keys.push(AssertionKey { private_key, id }),
-            None => complete = false,
-        }
-    }
+    let (keys, complete) = signing_keys(check, "assertions.keys", &raw.keys);
     check.sound.assertions = complete.then(|| Assertions {
         issuer: issuer.clone().unwrap_or_default(),
         keys: keys.clone(),
@@ -352,6 +336,35 @@ pub fn assertions(check: &mut Check<'_>, raw: &RawAssertions, public_url: Option
         keys,
         max_age,
     })
+}
+
+pub fn card_signatures(check: &mut Check<'_>, raw: &RawCardSignatures) -> Option<CardSignatures> {
+    let (keys, complete) = signing_keys(check, "card_signatures.keys", &raw.keys);
+    let signatures = complete.then_some(CardSignatures { keys });
+    check.sound.card_signatures.clone_from(&signatures);
+    signatures
+}
+
+/// And whether these are all.
+fn signing_keys(check: &mut Check<'_>, section: &str, raw: &List<RawSigningKey>) -> (Vec<SigningKey>, bool) {
+    let mut unique = Unique::default();
+    let mut keys = Vec::new();
+    let mut complete = true;
+    for (index, raw) in raw.items() {
+        let key = place(section, index);
+        let file_key = join(&key, "private_key");
+        let private_key = raw.private_key.as_ref().and_then(|file| check.path(&file_key, file));
+        let id_key = join(&key, "id");
+        let id = check.text(&id_key, raw.id.as_ref());
+        if let Some(id) = &id {
+            unique.claim(check, &id_key, id);
+        }
+        match private_key {
+            Some(private_key) => keys.push(SigningKey { private_key, id }),
+            None => complete = false,
+        }
+    }
+    (keys, complete)
 }
 
 /// What an agent is shown by both its own keys and those of the whole configuration.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::super::model::{Assertions, DecisionPoint, ListenerTls, Scheme, UpstreamTls};
+use super::super::model::{Assertions, CardSignatures, DecisionPoint, ListenerTls, Scheme, UpstreamTls};
 use super::super::places::Places;
 use super::super::{Problem, files, with_causes};
 use crate::a2a::security::SchemeName;
@@ -17,6 +17,7 @@ pub struct Sound {
     pub points: BTreeMap<String, DecisionPoint>,
     pub upstreams: Vec<(String, UpstreamTls)>,
     pub assertions: Option<Assertions>,
+    pub card_signatures: Option<CardSignatures>,
     /// The folder of the embedded store.
     pub state: Option<PathBuf>,
 }

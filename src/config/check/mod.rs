@@ -103,6 +103,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let push = push::push(check, &raw.push);
     let revocations = check.optional_path("revocations_file", raw.revocations_file.as_ref());
     let assertions = credential::assertions(check, &raw.assertions, public_url.as_ref());
+    let card_signatures = credential::card_signatures(check, &raw.card_signatures);
     let limits = limits::limits(check, &raw.limits);
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
     let decision_points = decisions::points(check, raw);
@@ -145,6 +146,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         push: push?,
         envelope: envelope?,
         assertions: assertions?,
+        card_signatures: card_signatures?,
         revocations,
         limits,
         security_schemes: security_schemes?,

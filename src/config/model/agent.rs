@@ -1,7 +1,7 @@
 //! Agents, their upstreams, cards and limits.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{CertificateFiles, Policy, UpstreamAssertion, UpstreamCredential};
@@ -203,6 +203,26 @@ pub struct Card {
     /// Members of skills that replace what the agent says, by the skills' ids.
     pub skills: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     pub form: CardForm,
+    /// `None`: signatures are not looked at.
+    pub verify: Option<CardVerify>,
+    /// Published as the agent wrote it, too.
+    pub original: bool,
+}
+
+/// Whose signatures of a card are believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardVerify {
+    pub keys: Option<CardKeys>,
+    /// What `jku` may say.
+    pub jku: Vec<String>,
+    /// For the URLs.
+    pub ca: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CardKeys {
+    File(PathBuf),
+    Url(String),
 }
 
 /// A card that an operator keeps.
@@ -289,4 +309,14 @@ pub enum Direction {
     In,
     /// To callers.
     Out,
+}
+
+impl CardVerify {
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let keys = self.keys.as_ref().and_then(|keys| match keys {
+            CardKeys::File(file) => Some(file.as_path()),
+            CardKeys::Url(_) => None,
+        });
+        keys.into_iter().chain(self.ca.as_deref())
+    }
 }

@@ -70,12 +70,19 @@ pub struct UpstreamAssertion {
 pub struct Assertions {
     pub issuer: String,
     /// The first signs, all are published; none: nothing is signed.
-    pub keys: Vec<AssertionKey>,
+    pub keys: Vec<SigningKey>,
     pub max_age: Duration,
 }
 
+/// How published cards are signed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CardSignatures {
+    /// The first of each algorithm signs, all are published; none: cards are not signed.
+    pub keys: Vec<SigningKey>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AssertionKey {
+pub struct SigningKey {
     pub private_key: PathBuf,
     /// `None`: the thumbprint.
     pub id: Option<String>,

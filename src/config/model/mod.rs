@@ -39,6 +39,7 @@ pub struct Config {
     /// `None`: off.
     pub envelope: Option<Envelope>,
     pub assertions: Assertions,
+    pub card_signatures: CardSignatures,
     /// Who and what is not accepted any more.
     pub revocations: Option<PathBuf>,
     pub limits: Limits,

@@ -353,6 +353,28 @@ pub struct RawCard {
     /// default, because libraries leave out members that they do not know, but not all that speak 1.0 say so when they fetch a
     /// card.
     pub form: RawCardForm,
+    /// Whose signatures of the card are believed; the agent is out of service with a card that nobody of these signed. By default
+    /// signatures are not looked at.
+    pub verify: Option<RawCardVerify>,
+    /// Publishes the card as the agent wrote it, with its own signatures, at `.well-known/agent-card.original.json` beside the
+    /// published one. Off by default: it tells where the agent is.
+    pub original: bool,
+}
+
+/// Whose signatures of a card are believed (A2A 1.0 §8.4). At least one of `jwks_file`, `jwks_url` and `jku`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "CardVerify")]
+pub struct RawCardVerify {
+    /// File with the public keys of whoever signs the card (JWKS), read again with each card.
+    pub jwks_file: Option<String>,
+    /// URL of the public keys, which are fetched with the card when they are older than five minutes or lack a key. https, or
+    /// http on a loopback address.
+    pub jwks_url: Option<String>,
+    /// URLs of public keys that a signature may name itself (`jku`), to the letter. No other is ever fetched. None by default.
+    pub jku: List<String>,
+    /// PEM file with the CA certificates for these URLs, instead of the system's; read again with each fetch.
+    pub jwks_ca: Option<String>,
 }
 
 impl Default for RawCard {
@@ -369,6 +391,8 @@ impl Default for RawCard {
             hide_skills: List::default(),
             skills: Names::default(),
             form: RawCardForm::Hybrid,
+            verify: None,
+            original: false,
         }
     }
 }

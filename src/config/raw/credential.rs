@@ -232,7 +232,7 @@ pub struct RawAssertions {
     /// The first signs, the public halves of all of them are published. None by default: then nothing is published. To change a
     /// key, put the new one behind the old one, wait until nobody has an older set (`max_age`), put it before the old one, and
     /// take the old one away after the longest `lifetime`.
-    pub keys: List<RawAssertionKey>,
+    pub keys: List<RawSigningKey>,
     /// How long others may keep the set of public keys (`Cache-Control: max-age`).
     pub max_age: Time,
 }
@@ -247,12 +247,26 @@ impl Default for RawAssertions {
     }
 }
 
+/// How the gateway signs the cards that it publishes. Whoever checks them finds the public keys at `/.well-known/jwks.json` of
+/// every listener, together with those of `assertions` (RFC 7517, A2A 1.0 §8.4).
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "CardSignatures")]
+pub struct RawCardSignatures {
+    /// The first of each algorithm signs, the public halves of all of them are published. None by default: then cards are
+    /// published without signatures. To change a key, put the new one behind the old one, wait until nobody has an older set
+    /// (`assertions.max_age`), put it before the old one, and take the old one away when nobody keeps a card that it signed
+    /// (`agents[].card.max_age`).
+    pub keys: List<RawSigningKey>,
+}
+
 /// A key that the gateway signs with.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "AssertionKey", extend("required" = ["private_key"]))]
-pub struct RawAssertionKey {
-    /// PEM file with a private key on the curve P-256 (signs by ES256) or of Ed25519 (EdDSA). Read again when it changes.
+#[schemars(rename = "SigningKey", extend("required" = ["private_key"]))]
+pub struct RawSigningKey {
+    /// PEM file with a private key on the curve P-256 (signs by ES256), of Ed25519 (EdDSA) or, for cards alone, of RSA from 2048
+    /// bits (RS256). Read again when it changes.
     pub private_key: Option<String>,
     /// Its `kid`; by default its thumbprint (RFC 7638).
     pub id: Option<String>,

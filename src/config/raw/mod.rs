@@ -63,6 +63,8 @@ pub struct Raw {
     pub envelope: Option<RawEnvelope>,
     /// How the gateway signs what it tells agents of callers.
     pub assertions: RawAssertions,
+    /// How the gateway signs the cards that it publishes.
+    pub card_signatures: RawCardSignatures,
     /// YAML file that lists who and what is not accepted any more, although its credential is good: `principals` (ids, `*` stands for any run
     /// of characters), `tokens` (the `jti` of tokens) and `certificates` (SHA-256 of the DER). Read again when it changes; open streams of what is
     /// added end within a second. None by default.
@@ -110,6 +112,7 @@ impl Default for Raw {
             push: RawPush::default(),
             envelope: None,
             assertions: RawAssertions::default(),
+            card_signatures: RawCardSignatures::default(),
             revocations_file: None,
             limits: RawLimits::default(),
             security_schemes: Names::default(),

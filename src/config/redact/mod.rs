@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use self::limits::rate_limit;
-use self::security::{assertion, assertions, credential, scheme};
+use self::security::{assertion, assertions, card_signatures, credential, scheme};
 use super::Envelope;
 use super::model::*;
 
@@ -58,6 +58,7 @@ pub fn redacted(config: &Config) -> Value {
         "push": push(&config.push),
         "envelope": config.envelope.as_ref().map(envelope),
         "assertions": assertions(&config.assertions),
+        "card_signatures": card_signatures(&config.card_signatures),
         "cors": config.cors.as_ref().map(cors),
         "front_door": config.front_door.as_ref().map(front_door),
         "catalogue": config.catalogue.as_ref().map(catalogue),
@@ -437,6 +438,20 @@ fn card(card: &Card) -> Value {
             CardForm::Hybrid => "hybrid",
             CardForm::ByVersion => "by_version",
         },
+        "verify": card.verify.as_ref().map(|verify| {
+            let (file, url) = match &verify.keys {
+                Some(CardKeys::File(file)) => (Some(path(file)), None),
+                Some(CardKeys::Url(url)) => (None, Some(url)),
+                None => (None, None),
+            };
+            json!({
+                "jwks_file": file,
+                "jwks_url": url,
+                "jku": verify.jku,
+                "jwks_ca": verify.ca.as_deref().map(path),
+            })
+        }),
+        "original": card.original,
     })
 }
 

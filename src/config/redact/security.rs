@@ -208,10 +208,18 @@ pub(super) fn assertion(assertion: &UpstreamAssertion) -> Value {
 }
 
 pub(super) fn assertions(assertions: &Assertions) -> Value {
-    let key = |key: &AssertionKey| json!({ "private_key": path(&key.private_key), "id": key.id });
     json!({
         "issuer": assertions.issuer,
-        "keys": assertions.keys.iter().map(key).collect::<Vec<_>>(),
+        "keys": signing_keys(&assertions.keys),
         "max_age": time(assertions.max_age),
     })
+}
+
+pub(super) fn card_signatures(signatures: &CardSignatures) -> Value {
+    json!({ "keys": signing_keys(&signatures.keys) })
+}
+
+fn signing_keys(keys: &[SigningKey]) -> Value {
+    let key = |key: &SigningKey| json!({ "private_key": path(&key.private_key), "id": key.id });
+    keys.iter().map(key).collect()
 }

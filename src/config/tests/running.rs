@@ -184,7 +184,9 @@ agents:
       tls: { ca: ca.pem, client_certificate: c.crt, client_private_key: c.key }
       credential: { client_credentials: { token_url: https://t, client_id: g, client_secret: s, ca: tokens-ca.pem } }
       assertion: {}
+    card: { verify: { jwks_file: card-keys.json, jku: [ https://k ], jwks_ca: card-ca.pem } }
 assertions: { keys: [ { private_key: sign.pem } ] }
+card_signatures: { keys: [ { private_key: cards.pem } ] }
 ";
     let text = BASE.replace(
         "127.0.0.1:0,",
@@ -198,6 +200,9 @@ assertions: { keys: [ { private_key: sign.pem } ] }
         "c.crt",
         "c.key",
         "ca.pem",
+        "card-ca.pem",
+        "card-keys.json",
+        "cards.pem",
         "jwks.json",
         "keys.yaml",
         "s.crt",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{HeaderValue, header, request};
 
 use super::{Came, parts};
-use crate::a2a::card::{self, gather};
+use crate::a2a::card::{self, Finish, gather};
 use crate::authenticate::{self, Principal};
 use crate::authorize::Asked;
 use crate::observe::Reason;
@@ -55,8 +55,17 @@ impl Pipeline {
         let publication = came.scene.publication.of(came.call.generation);
         let parts = parts(&came.scene.members);
         let origin = gather::gather(&parts, &publication.enforced, &came.front.section.card, sees);
+        let signer = came.front.store.signer();
+        let sign = |card| match &signer {
+            Some(signer) => signer.extended(card, &publication.served),
+            None => card,
+        };
+        let finish = Finish {
+            shown: &|_| true,
+            sign: &sign,
+        };
         let bytes =
-            card::answer_extended(&came.call.id, &origin.to_bytes(), &publication, &|_| true).map_err(|error| {
+            card::answer_extended(&came.call.id, &origin.to_bytes(), &publication, finish).map_err(|error| {
                 tracing::warn!(%error, "the extended card of the front door cannot be published");
                 Reject::new(Reason::Internal)
             })?;

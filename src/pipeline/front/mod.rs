@@ -36,6 +36,7 @@ use crate::respond::Reject;
 use crate::respond::answered::Answered;
 use crate::respond::body::Held;
 use crate::route::{AgentIndex, Place, RouteMatch};
+use crate::signing::CardSigner;
 use crate::{a2a, parse};
 
 /// What it is called where agents have names: no agent can be called so.
@@ -74,6 +75,7 @@ pub struct Ground<'a> {
     pub ledger: Option<&'a Arc<Ledger>>,
     pub rate_limit_keys: usize,
     pub public_url: String,
+    pub card_signer: Option<&'a Arc<CardSigner>>,
     pub resource: Resource,
     pub rooted: bool,
     pub index: AgentIndex,
@@ -132,6 +134,11 @@ impl FrontDoor {
             }
         };
         let store = before.filter(|before| before.section.max_age == section.max_age);
+        let store = store.map_or_else(
+            || Arc::new(CardStore::new(NAME, section.max_age)),
+            |before| before.store.clone(),
+        );
+        store.sign_with(ground.card_signer);
         Self {
             section: section.clone(),
             index: ground.index,
@@ -141,10 +148,7 @@ impl FrontDoor {
             behind,
             limiter,
             rate_limit_keys: ground.rate_limit_keys,
-            store: store.map_or_else(
-                || Arc::new(CardStore::new(NAME, section.max_age)),
-                |before| before.store.clone(),
-            ),
+            store,
             scene: ArcSwapOption::empty(),
             making: Mutex::default(),
             _jobs: jobs,
@@ -254,6 +258,7 @@ impl FrontDoor {
             push_v0_1: pushes(|publication| publication.push_v0_1),
             extended: true,
             upstream: Vec::new(),
+            original: false,
             overrides: serde_json::Map::new(),
             hidden_skills: Vec::new(),
             skill_texts: BTreeMap::new(),

@@ -7,6 +7,7 @@ mod audit_full;
 mod audit_keys;
 mod bound_tokens;
 mod canaries;
+mod card_verification;
 mod catalogue;
 mod decision_ext_authz;
 mod decision_opa;

@@ -296,7 +296,7 @@ proptest! {
         for generation in Generation::SPOKEN {
             let of = input.of(generation);
             forms.push(publish(&origin, &of));
-            let extended = rewrite_extended_card(&answer, &of, &|id| id != "t").unwrap();
+            let extended = rewrite_extended_card(&answer, &of, showing(&|id| id != "t")).unwrap();
             let value: Value = serde_json::from_slice(&extended).unwrap();
             let skills = value["skills"].as_array().into_iter().flatten();
             prop_assert!(skills.filter_map(|skill| skill["id"].as_str()).all(|id| id == "s"), "{}", value);
@@ -352,6 +352,6 @@ proptest! {
         if let Ok(origin) = read(&bytes) {
             publish(&origin, &publication());
         }
-        let _refused = rewrite_extended_answer(&Bytes::from(bytes), &publication(), &|_| true);
+        let _refused = rewrite_extended_answer(&Bytes::from(bytes), &publication(), plain());
     }
 }

@@ -1,5 +1,6 @@
 //! Cards as real servers print them, and what a hostile or careless one may contain.
 
+mod canonical;
 mod diff;
 mod generated;
 mod golden;
@@ -41,6 +42,18 @@ fn scheme(kind: SchemeFormKind) -> SchemeForm {
     }
 }
 
+/// For a caller who is shown these skills, unsigned.
+fn showing(shown: Shown<'_>) -> Finish<'_> {
+    Finish {
+        shown,
+        sign: &|card| card,
+    }
+}
+
+fn plain() -> Finish<'static> {
+    showing(&|_| true)
+}
+
 fn publication() -> Publication {
     let flows = json!({
         "authorizationCode": { "authorizationUrl": "https://id.example.com/authorize",
@@ -78,6 +91,7 @@ fn publication() -> Publication {
         public_url: PUBLIC.to_owned(),
         served: Generation::SPOKEN.to_vec(),
         by_version: false,
+        original: false,
         v0_1: false,
         of_0_1: false,
         bindings: vec![Binding::JsonRpc],
@@ -209,7 +223,7 @@ fn the_extended_card_of_0_2_is_fetched() {
 fn an_extended_card_that_was_fetched_is_put_into_an_answer() {
     let card = json!({"name": "n", "url": "http://10.0.0.9:9999/rpc", "protocolVersion": "0.2.6"});
     let id = crate::a2a::RpcId(Bytes::from_static(b"\"9007199254740993\""));
-    let answer = |card: &str| answer_extended(&id, card.as_bytes(), &publication(), &|_| true);
+    let answer = |card: &str| answer_extended(&id, card.as_bytes(), &publication(), plain());
     let got: Value = serde_json::from_slice(&answer(&card.to_string()).unwrap()).unwrap();
     assert_eq!(
         (&got["jsonrpc"], &got["id"]),
@@ -693,7 +707,7 @@ fn an_answer_with_an_extended_card_keeps_its_id() {
     let card = r#"{"name":"N","url":"http://10.0.0.1/"}"#;
     let public = String::from_utf8(publish(&read(card.as_bytes()).unwrap(), &publication()).bytes.to_vec()).unwrap();
     let check = |answer: String, expected: Result<String, CardError>| {
-        let found = rewrite_extended_answer(&Bytes::from(answer.clone()), &publication(), &|_| true);
+        let found = rewrite_extended_answer(&Bytes::from(answer.clone()), &publication(), plain());
         let found = found.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
         assert_eq!(found, expected, "{answer}");
     };

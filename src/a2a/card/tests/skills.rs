@@ -61,7 +61,7 @@ fn hidden_skills_are_in_no_form() {
             hidden_skills: vec![SkillPattern::new("debug-*")],
             ..publication()
         };
-        let bytes = rewrite_extended_card(&card.to_string().into(), &input, shown).unwrap();
+        let bytes = rewrite_extended_card(&card.to_string().into(), &input, showing(shown)).unwrap();
         serde_json::from_slice::<Value>(&bytes).unwrap()["skills"].clone()
     };
     let found = answer(&card, &|id| id != "find");

@@ -1,0 +1,284 @@
+//! Signatures of agents' own cards (A2A 1.0 §8.4): whose are believed, what of a card they cover, and what becomes of the agent.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use a2a_gateway::a2a::Generation;
+use a2a_gateway::a2a::card::{Reading, read, readings};
+use a2a_gateway::config::SigningKey;
+use a2a_gateway::signing::{Keys, Kinds, key_set};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, EncodingKey, crypto};
+use rcgen::KeyPair;
+use serde_json::{Value, json};
+
+use crate::harness::agent::{Agent, CARD, CARD_HTTP_JSON, CARD_HYBRID, Reply};
+use crate::harness::{Gateway, config_of, eventually, get, post, send};
+
+const SDK: Reading = Reading::Sdk(Generation::V1_0);
+const CARD_PATH: &str = "/agent/.well-known/agent-card.json";
+const ORIGINAL_PATH: &str = "/agent/.well-known/agent-card.original.json";
+const FILE: &str = "jwks_file: keys.json";
+
+/// Who signs cards; its public key under the name `k`.
+struct Author {
+    pem: String,
+    keys: String,
+}
+
+impl Author {
+    fn new() -> Self {
+        Self::named("k")
+    }
+
+    fn named(id: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let pem = KeyPair::generate().unwrap().serialize_pem();
+        let private_key = folder.path().join("key.pem");
+        std::fs::write(&private_key, &pem).unwrap();
+        let key = SigningKey {
+            private_key,
+            id: Some(id.to_owned()),
+        };
+        let keys = Keys::read("keys", &[key], Kinds::All).unwrap();
+        let keys = String::from_utf8(key_set(&[&keys]).unwrap().to_vec()).unwrap();
+        Self { pem, keys }
+    }
+
+    fn sign(&self, card: &str, header: &Value, reading: Reading) -> Value {
+        let mut card: Value = serde_json::from_str(card).unwrap();
+        let found = readings(&read(card.to_string().as_bytes()).unwrap());
+        let payload = &found.iter().find(|(known, _)| *known == reading).unwrap().1;
+        let header = URL_SAFE_NO_PAD.encode(header.to_string());
+        let text = format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload));
+        let key = EncodingKey::from_ec_pem(self.pem.as_bytes()).unwrap();
+        let signature = crypto::sign(text.as_bytes(), &key, Algorithm::ES256).unwrap();
+        let signature = json!({ "protected": header, "signature": signature });
+        match card["signatures"].as_array_mut() {
+            Some(signatures) => signatures.push(signature),
+            None => card["signatures"] = json!([signature]),
+        }
+        card
+    }
+
+    fn signed(&self, card: &str) -> String {
+        self.sign(card, &header(), SDK).to_string()
+    }
+}
+
+fn header() -> Value {
+    json!({ "alg": "ES256", "kid": "k", "typ": "JOSE" })
+}
+
+fn with(name: &str, value: Value) -> Value {
+    let mut header = header();
+    header[name] = value;
+    header
+}
+
+/// A gateway that looks at signatures; `keys` are in the file.
+async fn start(agent: &Agent, keys: &str, verify: &str, more: &str) -> (Gateway, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("keys.json"), keys).unwrap();
+    let card = format!("card: {{ refresh: 1s, verify: {{ {verify} }}{more} }}");
+    let yaml = config_of(&[agent.address], &card, "");
+    (Gateway::start_in(&yaml, folder.path()).await, folder)
+}
+
+/// What the admin listener says of the agent, once it says this.
+async fn says(gateway: &Gateway, text: &str) {
+    eventually(text, || async {
+        get(gateway.admin, "/ready").await.text().contains(text)
+    })
+    .await;
+}
+
+async fn agent(card: &str) -> Agent {
+    Agent::with_card(card, |_| Reply::Silence).await
+}
+
+#[tokio::test]
+async fn a_card_of_another_or_of_nobody_takes_the_agent_out_of_service() {
+    let (author, other) = (Author::new(), Author::new());
+    let good = author.signed(CARD);
+    let agent = agent(&good).await;
+    let (gateway, _folder) = start(&agent, &author.keys, FILE, "").await;
+    gateway.ready().await;
+    let forged = |name: &str, value: Value| {
+        let header = with(name, value);
+        author.sign(CARD, &header, SDK).to_string()
+    };
+    let rewritten = good.replace("agent.internal", "attacker.example");
+    for (card, reason) in [
+        (rewritten, "it does not match the card"),
+        (other.signed(CARD), "it does not match the card"),
+        (CARD.to_owned(), "the card is not signed"),
+        (forged("kid", json!("other")), "its key is not known"),
+        (forged("alg", json!("none")), "its algorithm is not taken"),
+        (forged("alg", json!("HS256")), "its algorithm is not taken"),
+        (forged("alg", json!("EdDSA")), "its key is for another algorithm"),
+        (forged("crit", json!(["exp"])), "its header has `crit`"),
+        (forged("exp", json!(1_000_000_000)), "it has expired"),
+        (forged("exp", json!("soon")), "its `exp` cannot be read"),
+        (
+            CARD.replace("\"skills\"", "\"signatures\":{},\"skills\""),
+            "its `signatures` cannot be read",
+        ),
+    ] {
+        agent.set_card(&card);
+        says(&gateway, reason).await;
+        assert_eq!(
+            post(gateway.address, "/agent", &send("1", "x")).await.status,
+            503,
+            "{reason}"
+        );
+        // And back.
+        agent.set_card(&good);
+        gateway.ready().await;
+    }
+    // One good signature beside others is enough, as is one by the standard to the letter that has not ended.
+    let both = other.sign(&good, &header(), SDK).to_string();
+    agent.set_card(&both);
+    let fetched = agent.cards();
+    eventually("it was looked at", || async { agent.cards() > fetched + 1 }).await;
+    assert_eq!(get(gateway.admin, "/ready").await.status, 200);
+    let far = with("exp", json!(4_000_000_000_u64));
+    let letter = author.sign(CARD, &far, Reading::Standard(Generation::V1_0));
+    agent.set_card(&letter.to_string());
+    let fetched = agent.cards();
+    eventually("it was looked at", || async { agent.cards() > fetched + 1 }).await;
+    assert_eq!(get(gateway.admin, "/ready").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_signed_card_of_the_sdk_is_believed() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/1.0/signing");
+    let text = |name: &str| std::fs::read_to_string(corpus.join(name)).unwrap();
+    let agent = agent(&text("card.signed.json")).await;
+    let (gateway, _folder) = start(&agent, &text("jwks.json"), FILE, "").await;
+    gateway.ready().await;
+    agent.set_card(&text("card.signed-then-url-rewritten.json"));
+    says(&gateway, "it does not match the card").await;
+    // The hole of the reading: what the card demands does not matter here, because the configuration says it.
+    agent.set_card(&text("card.signed-security-requirements-stripped.json"));
+    gateway.ready().await;
+    assert_eq!(post(gateway.address, "/agent", "{}").await.code(), -32600);
+    let stranger = crate::harness::call(gateway.address, "POST", "/agent", &[], "{}").await;
+    assert_eq!(stranger.status, 401);
+}
+
+#[tokio::test]
+async fn a_signed_card_that_demands_nothing_opens_nothing() {
+    let author = Author::new();
+    let demanding = CARD.replace(
+        "\"skills\"",
+        r#""securitySchemes":{"key":{"apiKeySecurityScheme":{"location":"header","name":"X-API-Key"}}},"securityRequirements":[{"schemes":{"key":{}}}],"skills""#,
+    );
+    let good = author.signed(&demanding);
+    let agent = agent(&good).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("keys.json"), &author.keys).unwrap();
+    let file = folder.path().join("gateway.yaml");
+    let config = |security: &str| {
+        let more = format!("card: {{ refresh: 1s, verify: {{ {FILE} }} }}\n    {security}");
+        config_of(&[agent.address], &more, "").replace("security: [ { key: [] } ]\n", "")
+    };
+    std::fs::write(&file, config("")).unwrap();
+    let gateway = Gateway::from_file(&file).await;
+    gateway.ready().await;
+    let stripped = good.replace(r#""securityRequirements":[{"schemes":{"key":{}}}],"#, "");
+    assert_ne!(stripped, good);
+    for open in [stripped.clone(), good.replace(r#""schemes":{"key":{}}"#, "")] {
+        agent.set_card(&open);
+        says(&gateway, "the card is signed but demands nothing of callers").await;
+        agent.set_card(&good);
+        gateway.ready().await;
+    }
+    agent.set_card(&stripped);
+    says(&gateway, "the card is signed but demands nothing of callers").await;
+    std::fs::write(&file, config("security: []")).unwrap();
+    assert!(gateway.reload().await);
+    gateway.ready().await;
+}
+
+#[tokio::test]
+async fn of_a_card_only_what_is_signed_is_read() {
+    let author = Author::new();
+    // A signature over one generation says nothing of the members of the other.
+    let card = author.sign(CARD_HYBRID, &header(), Reading::Sdk(Generation::V0_3));
+    let mut card = author.sign(&card.to_string(), &header(), SDK);
+    card["signatures"].as_array_mut().unwrap().remove(0);
+    card["url"] = json!("http://attacker.example/");
+    card["x-unknown"] = json!("not signed");
+    let agent = agent(&card.to_string()).await;
+    let (gateway, _folder) = start(&agent, &author.keys, FILE, ", original: true").await;
+    gateway.ready().await;
+    let published = get(gateway.address, CARD_PATH).await.json();
+    assert_eq!(published.get("x-unknown"), None);
+    assert_eq!(published["url"], "https://gateway.example/agent");
+    let original = get(gateway.address, ORIGINAL_PATH).await;
+    assert_eq!(
+        (original.status, original.text()),
+        (200, card.to_string()),
+        "byte for byte"
+    );
+    assert_ne!(original.header("etag"), None);
+    let (plain, _other) = start(&agent, &author.keys, FILE, "").await;
+    plain.ready().await;
+    assert_eq!(get(plain.address, ORIGINAL_PATH).await.status, 404);
+}
+
+/// A place of keys, and how often it was asked.
+async fn place(keys: &Arc<Mutex<String>>) -> Agent {
+    let keys = keys.clone();
+    Agent::over_http_json(CARD_HTTP_JSON, move |_| Reply::Json(keys.lock().unwrap().clone())).await
+}
+
+#[tokio::test]
+async fn fetched_keys_rotate_and_go_on_while_they_cannot_be_had() {
+    let (old, new) = (Author::named("old"), Author::named("new"));
+    let by = |author: &Author, id: &str| author.sign(CARD, &with("kid", json!(id)), SDK).to_string();
+    let keys = Arc::new(Mutex::new(old.keys.clone()));
+    let server = place(&keys).await;
+    let agent = agent(&by(&old, "old")).await;
+    let verify = format!("jwks_url: \"http://{}/keys\"", server.address);
+    let (gateway, _folder) = start(&agent, "{}", &verify, "").await;
+    gateway.ready().await;
+    let fetched = agent.cards();
+    eventually("it is looked at again", || async { agent.cards() > fetched + 1 }).await;
+    assert_eq!(server.received().len(), 1, "the set is kept");
+    *keys.lock().unwrap() = new.keys.clone();
+    agent.set_card(&by(&new, "new"));
+    eventually("the new key is asked for", || async { server.received().len() > 1 }).await;
+    gateway.ready().await;
+    // What is no set changes nothing; a key that is not known is not believed.
+    "no keys".clone_into(&mut keys.lock().unwrap());
+    agent.set_card(&by(&old, "old"));
+    says(&gateway, "its key is not known").await;
+    agent.set_card(&by(&new, "new"));
+    gateway.ready().await;
+}
+
+#[tokio::test]
+async fn keys_come_from_no_place_that_only_a_card_names() {
+    let author = Author::new();
+    let keys = Arc::new(Mutex::new(author.keys.clone()));
+    let (allowed, other) = (place(&keys).await, place(&keys).await);
+    let at = |server: &Agent, path: &str| {
+        let url = format!("http://{}{path}", server.address);
+        author.sign(CARD, &with("jku", json!(url)), SDK).to_string()
+    };
+    let agent = agent(&at(&other, "/keys")).await;
+    let verify = format!("jku: [ \"http://{}/keys\" ]", allowed.address);
+    let (gateway, _folder) = start(&agent, "{}", &verify, "").await;
+    says(&gateway, "its `jku` is not one that the configuration allows").await;
+    agent.set_card(&at(&allowed, "/keys"));
+    gateway.ready().await;
+    assert_eq!(allowed.received().len(), 1);
+    agent.set_card(&at(&allowed, "/keys?"));
+    says(&gateway, "its `jku` is not one that the configuration allows").await;
+    agent.set_card(&author.signed(CARD));
+    says(&gateway, "it has no `jku`").await;
+    assert_eq!((allowed.received().len(), other.received().len()), (1, 0));
+}
