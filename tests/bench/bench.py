@@ -145,6 +145,7 @@ class Bench:
             result["cpu"] = cpu_seconds(pids) - cpu if pids else None
             after = self.stats(proxy.agent)
         result["opened"] = after["connections"] - before["connections"]
+        result["asked"] = after["cards"] - before["cards"]
         return result
 
     def unary(self, proxy, *words, size, requests, reuse=True):
