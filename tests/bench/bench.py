@@ -58,7 +58,7 @@ class Plan:
         self.churn = 1_500
         self.rps = 2000
         self.rate_seconds = 1 if quick else 4
-        # Of a closed loop, in seconds.
+        # How long a closed loop may take, in seconds.
         self.longest = LOAD_SECONDS // 2
         self.first_events = 100
         self.events_seconds = 1
@@ -448,8 +448,7 @@ def main():
 
     facts = report.Facts(HERE, [*kinds, *bench.stores, *bench.card_kinds], missing, options, sorted(cores))
     command = shlex.join(["tests/bench/bench.py", *sys.argv[1:]])
-    wanted = {cards: card_kinds, shared: stores}
-    sections = [of.section(bench) for of, kinds in wanted.items() if kinds is not None]
+    sections = [of.section(bench) for of, wanted in ((cards, card_kinds), (shared, stores)) if wanted is not None]
     document = report.document(bench, facts, command, sections)
     if options.out:
         options.out.write_text(document)
