@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a call through the gateway costs, beside a bare hyper proxy, nginx, haproxy and no proxy; what a shared store adds.
+"""What a call or a card of the gateway costs, beside a bare hyper proxy, nginx, haproxy and no proxy; what a shared store adds.
 
 Builds the programs of this folder, runs the proxies on one core, one at a time, and the load with the agents on another,
 and prints one document of tables. README.md says how to read it.
@@ -20,6 +20,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import cards
 import proxies
 import report
 import shared
@@ -45,7 +46,7 @@ class Plan:
         self.name = "quick" if quick else "full"
         self.quick = quick
         # The last moment to begin something.
-        self.seconds = 120 if quick else 22 * 60
+        self.seconds = 150 if quick else 26 * 60
         self.rounds = 1 if quick else 4
         self.turns = 1 if quick else 12
         self.connections = 64
@@ -57,6 +58,8 @@ class Plan:
         self.churn = 1_500
         self.rps = 2000
         self.rate_seconds = 1 if quick else 4
+        # How long a closed loop may take, in seconds.
+        self.longest = LOAD_SECONDS // 2
         self.first_events = 100
         self.events_seconds = 1
         self.streams = [1000]
@@ -64,6 +67,10 @@ class Plan:
         self.shared_turns = 1 if quick else 8
         self.shared_rps = 500
         self.shared_seconds = 1
+        self.card_turns = 1 if quick else 6
+        self.card_rps = 1000 if quick else 5000
+        self.card_seconds = 1
+        self.card_requests = 2000 if quick else 8000
         if not quick:
             self.churn = 5_000
             self.first_events = 500
@@ -73,11 +80,12 @@ class Plan:
 
 
 class Bench:
-    def __init__(self, options, plan, binaries, kinds, stores):
+    def __init__(self, options, plan, binaries, kinds, stores, card_kinds):
         self.plan = plan
         self.binaries = binaries
         self.kinds = kinds
         self.stores = stores
+        self.card_kinds = card_kinds
         self.proxy_core = options.proxy_core
         self.load_core = options.load_core
         self.processes = Processes()
@@ -87,6 +95,7 @@ class Bench:
         self.turns = 0
         self.rounds = 0
         self.shared_turns = 0
+        self.card_turns = 0
 
     # One proxy with an agent of its own.
 
@@ -117,7 +126,8 @@ class Bench:
 
     def load(self, proxy, mode, *words, seconds=LOAD_SECONDS):
         argv = [self.binaries / "load", mode, "--target", f"{proxies.HOST}:{proxy.port}", "--path", proxy.path]
-        if proxy.credential:
+        # A published card is for everybody.
+        if proxy.credential and mode != "card":
             argv += ["--credential", ": ".join(proxy.credential)]
         if proxy.old:
             argv.append("--old")
@@ -135,6 +145,7 @@ class Bench:
             result["cpu"] = cpu_seconds(pids) - cpu if pids else None
             after = self.stats(proxy.agent)
         result["opened"] = after["connections"] - before["connections"]
+        result["asked"] = after["cards"] - before["cards"]
         return result
 
     def unary(self, proxy, *words, size, requests, reuse=True):
@@ -142,11 +153,11 @@ class Bench:
             proxy,
             "unary",
             *("--size", size, "--requests", requests, "--warmup", max(requests // 10, 500)),
-            *("--connections", self.plan.connections, "--seconds", LOAD_SECONDS // 2, *words),
+            *("--connections", self.plan.connections, "--seconds", self.plan.longest, *words),
         )
         calls = result["requests"]
         if calls < requests:
-            raise Failed(f"{calls} of {requests} calls in {LOAD_SECONDS // 2} s")
+            raise Failed(f"{calls} of {requests} calls in {self.plan.longest} s")
         if reuse and proxy.has_process and result["opened"] > calls * REUSE:
             raise Failed(f"upstream connections are not reused: {result['opened']} opened for {calls} calls")
         return {
@@ -271,6 +282,9 @@ class Bench:
         for kind, proxy in running:
             self.record(kind, shared.WHAT, lambda: shared.measure(self, proxy) | {"turn": number})
 
+    def card_turn(self, number, running):
+        cards.turn(self, number, running)
+
     def take_turns(self, what, kinds, wanted, turn):
         """All of these kinds are up, and each turn is one for all of them; how many were taken."""
         taken = 0
@@ -328,6 +342,7 @@ class Bench:
     def run(self):
         self.streams()
         self.turns = self.take_turns("a call", self.kinds, self.plan.turns, self.turn)
+        self.card_turns = self.take_turns(cards.NAME, self.card_kinds, self.plan.card_turns, self.card_turn)
         self.shared_turns = self.take_turns(shared.NAME, self.stores, self.plan.shared_turns, self.shared_turn)
         longest = 0
         for number in range(self.plan.rounds if self.kinds else 0):
@@ -365,9 +380,9 @@ def build():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gateway", type=Path, help="release binary of the gateway; without it the others are compared")
-    parser.add_argument("--quick", action="store_true", help="one round, under 2 minutes; without it under 15")
+    parser.add_argument("--quick", action="store_true", help="one round, under 3 minutes; without it under 27")
     parser.add_argument("--rounds", type=int, help="how many rounds, when the time allows")
-    parser.add_argument("--only", help=f"names of proxies, or '{shared.NAME}', separated by semicolons")
+    parser.add_argument("--only", help=f"names of proxies, '{shared.NAME}' or '{cards.NAME}', separated by semicolons")
     parser.add_argument("--out", type=Path, help="write the document there, not to standard output")
     parser.add_argument("--json", type=Path, help="write every single result there")
     parser.add_argument("--proxy-core", type=int, default=0)
@@ -376,14 +391,15 @@ def arguments():
 
 
 def choose(options):
-    """The kinds of proxies that can be run here, the kinds of stores (`None` where nobody wants them), and why others cannot."""
+    """The kinds of proxies that can be run here, the kinds of stores and those whose cards are measured (`None` where nobody
+    wants them), and why others cannot."""
     kinds, missing = [proxies.Direct, proxies.Bare], []
     if options.gateway:
         if not os.access(options.gateway, os.X_OK):
             sys.exit(f"{options.gateway} is no program")
         proxies.Gateway.program = options.gateway.resolve()
-        kinds += [proxies.Gateway, proxies.GatewayToken, proxies.GatewayRules, proxies.GatewayAccessLog]
-        kinds += [proxies.GatewayTranslating, proxies.GatewayEmbedded]
+        kinds += [proxies.Gateway, proxies.GatewayToken, proxies.GatewayRules, proxies.GatewayFrontDoor]
+        kinds += [proxies.GatewayAccessLog, proxies.GatewayTranslating, proxies.GatewayEmbedded]
     else:
         missing.append("gateway: not given")
     for kind in (proxies.Nginx, proxies.Haproxy):
@@ -392,19 +408,23 @@ def choose(options):
         else:
             missing.append(f"{kind.name}: not installed")
     stores = () if shared.absence() else shared.STORES
+    gateways = [kind for kind in kinds if issubclass(kind, proxies.Gateway)]
     if options.only:
         names = [name.strip() for name in options.only.split(";")]
-        unknown = set(names) - {kind.name for kind in kinds} - {shared.NAME}
+        unknown = set(names) - {kind.name for kind in kinds} - {shared.NAME, cards.NAME}
         if unknown:
             sys.exit(f"not among the proxies here: {', '.join(sorted(unknown))}")
         kinds = [kind for kind in kinds if kind.name in names]
         stores = stores if shared.NAME in names else None
-    return kinds, stores, missing
+        # Of the gateways that are named beside, or else of all.
+        gateways = [kind for kind in gateways if kind in kinds] or gateways
+        gateways = gateways if cards.NAME in names else None
+    return kinds, stores, gateways, missing
 
 
 def main():
     options = arguments()
-    kinds, stores, missing = choose(options)
+    kinds, stores, card_kinds, missing = choose(options)
     cores = os.sched_getaffinity(0)
     if not {options.proxy_core, options.load_core} <= cores:
         sys.exit(f"cores {options.proxy_core} and {options.load_core} are needed, these can be used: {sorted(cores)}")
@@ -414,7 +434,7 @@ def main():
     proxies.Bare.program = binaries / "bare"
     os.sched_setaffinity(0, {options.load_core})
 
-    bench = Bench(options, plan, binaries, kinds, stores or ())
+    bench = Bench(options, plan, binaries, kinds, stores or (), card_kinds or ())
 
     def stop(number, _):
         raise SystemExit(128 + number)
@@ -426,9 +446,10 @@ def main():
     finally:
         bench.processes.stop_all()
 
-    facts = report.Facts(HERE, [*kinds, *bench.stores], missing, options, sorted(cores))
+    facts = report.Facts(HERE, [*kinds, *bench.stores, *bench.card_kinds], missing, options, sorted(cores))
     command = shlex.join(["tests/bench/bench.py", *sys.argv[1:]])
-    document = report.document(bench, facts, command, [] if stores is None else [shared.section(bench)])
+    sections = [of.section(bench) for of, wanted in ((cards, card_kinds), (shared, stores)) if wanted is not None]
+    document = report.document(bench, facts, command, sections)
     if options.out:
         options.out.write_text(document)
     else:

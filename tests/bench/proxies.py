@@ -268,6 +268,9 @@ class Gateway(Proxy):
     limit = "shared: false"
     access_log = "false"
     policy = "{}"
+    # Of the agent, and a section besides.
+    mount = path
+    front_door = ""
 
     def __init__(self):
         super().__init__()
@@ -297,10 +300,11 @@ security_schemes:
 security: [ {{ key: [] }} ]
 agents:
   - name: bench
-    path: {self.path}
+    path: {self.mount}
     upstream: {{ endpoints: [ {{ url: "http://{HOST}:{agent}/" }} ], max_connections: {MANY}, max_in_flight: {MANY} }}
     limits: [ {{ per: principal, rate: "100000000/min", burst: 1000000, {self.limit} }} ]
     policy: {self.policy}
+{self.front_door}
 """)
         return [self.program, "run", "--config", config]
 
@@ -349,6 +353,15 @@ class GatewayRules(Gateway):
     name = "gateway, rules"
     has_memory = has_memory_quick = False
     policy = """{ allow: [ { operations: [ list ] }, { when: "principal.name == 'bench' && operation in ['send', 'get', 'stream']" } ] }"""
+
+
+class GatewayFrontDoor(Gateway):
+    """The same with calls to the front door, which name no agent and go to the default one."""
+
+    name = "gateway, front door"
+    path = "/front"
+    has_memory = has_memory_quick = False
+    front_door = "front_door: { path: /front, default: bench }"
 
 
 class GatewayTranslating(Gateway):

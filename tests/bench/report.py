@@ -78,13 +78,8 @@ class Results:
         """The median of the ratios within each turn, with their quartiles."""
         own, base = ({entry["turn"]: entry[field] for entry in self.bench.results.get((of, what), [])} for of in (name, BASE))
         ratios = [own[turn] / base[turn] for turn in own.keys() & base.keys() if own[turn] and base[turn]]
-        if not ratios:
-            return NOTHING
-        text = f"{median(ratios):.2f}"
-        if name != BASE and len(ratios) > 1:
-            low, _, high = quantiles(ratios, n=4)
-            text += f" ({low:.2f}–{high:.2f})"
-        return text
+        # The base's own are all 1.
+        return quartiles_of(ratios[:1] if name == BASE else ratios)
 
     def spread(self, name, what, field, digits=1):
         """Median and, of several rounds, the smallest and the largest."""
@@ -95,6 +90,17 @@ class Results:
         if len(values) > 1:
             text += f" ({min(values):.{digits}f}–{max(values):.{digits}f})"
         return text
+
+
+def quartiles_of(ratios):
+    """Their median and, of several, the quartiles."""
+    if not ratios:
+        return NOTHING
+    text = f"{median(ratios):.2f}"
+    if len(ratios) > 1:
+        low, _, high = quantiles(ratios, n=4)
+        text += f" ({low:.2f}–{high:.2f})"
+    return text
 
 
 def table(head, rows):

@@ -5,6 +5,7 @@
 //! with them: it is the peer that the gateway is compared with and uses the gateway's libraries.
 
 pub mod args;
+pub mod card;
 pub mod clock;
 pub mod payload;
 pub mod reactor;

@@ -20,6 +20,9 @@ pub const MIN_PARTS: usize = OPEN.len() + CLOSE.len();
 pub const ID: &str = "bench-";
 pub const DIGITS: usize = 16;
 
+/// Where a card is, under its agent's path.
+pub const CARD: &str = "/.well-known/agent-card.json";
+
 /// Stands before the sender's clock in an event's text, which ends at the next `;`.
 pub const STAMP: &str = "sent-ns=";
 
@@ -177,14 +180,35 @@ pub fn get_task(target: &Target, task: &str) -> Request {
     request(target, "application/json", &[&body])
 }
 
+/// `GET` of the card of the agent at the target's path, with `If-None-Match` where the caller knows one.
+#[must_use]
+pub fn get_card(target: &Target, known_as: Option<&str>) -> Request {
+    let Target { authority, path, .. } = target;
+    let path = path.trim_end_matches('/');
+    let known = known_as.map_or_else(String::new, |etag| format!("If-None-Match: {etag}\r\n"));
+    let (version, key) = (version(target), credential(target));
+    let text = format!(
+        "GET {path}{CARD} HTTP/1.1\r\nHost: {authority}\r\nAccept: application/json\r\n{version}{key}{known}\r\n"
+    );
+    Request {
+        bytes: text.into_bytes(),
+        places: Vec::new(),
+    }
+}
+
+const fn version(target: &Target) -> &'static str {
+    if target.old { "" } else { "A2A-Version: 1.0\r\n" }
+}
+
+fn credential(target: &Target) -> String {
+    let field = target.credential.as_ref();
+    field.map_or_else(String::new, |field| format!("{field}\r\n"))
+}
+
 fn request(target: &Target, accept: &str, body: &[&str]) -> Request {
     let Target { authority, path, .. } = target;
     let length: usize = body.iter().map(|part| part.len()).sum();
-    let key = target
-        .credential
-        .as_ref()
-        .map_or_else(String::new, |field| format!("{field}\r\n"));
-    let version = if target.old { "" } else { "A2A-Version: 1.0\r\n" };
+    let (version, key) = (version(target), credential(target));
     let mut text = format!(
         "POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\nAccept: {accept}\r\n\
          {version}{key}Content-Length: {length}\r\n\r\n"

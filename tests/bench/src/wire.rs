@@ -43,6 +43,9 @@ pub struct Message {
     /// The sender closes after this message.
     pub close: bool,
     pub event_stream: bool,
+    /// What `Content-Length` says, where it tells where the body ends.
+    pub length: Option<u64>,
+    pub etag: Vec<u8>,
 }
 
 impl Message {
@@ -56,6 +59,8 @@ impl Message {
             line: Vec::new(),
             close: false,
             event_stream: false,
+            length: None,
+            etag: Vec::new(),
         }
     }
 
@@ -66,6 +71,8 @@ impl Message {
         self.line.clear();
         self.close = false;
         self.event_stream = false;
+        self.length = None;
+        self.etag.clear();
     }
 
     #[must_use]
@@ -181,8 +188,16 @@ impl Message {
                 self.close = value.eq_ignore_ascii_case(b"close");
             } else if let Some(value) = header(line, b"content-type") {
                 self.event_stream = value.starts_with(b"text/event-stream");
+            } else if let Some(value) = header(line, b"etag") {
+                self.etag.extend_from_slice(value);
             }
         }
+        if self.kind == Kind::Response && self.status == 304 {
+            // Its length would be that of the body which it spares (RFC 9112 §6.3).
+            self.state = State::Done;
+            return Ok(());
+        }
+        self.length = length.filter(|_| !chunked);
         self.state = match (chunked, length, self.kind) {
             (true, _, _) => State::ChunkSize,
             (false, Some(length), _) => State::Length(length),

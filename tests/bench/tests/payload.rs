@@ -66,3 +66,29 @@ fn a_plan_comes_through_as_text() {
         .expect("a plan");
     assert_eq!(Plan::from_text(text), plan);
 }
+
+#[test]
+fn a_card_is_asked_for_under_its_agent() {
+    let open = Target {
+        credential: None,
+        ..target()
+    };
+    let text = |request: payload::Request| String::from_utf8(request.bytes).expect("UTF-8");
+    assert_eq!(
+        text(payload::get_card(&open, None)),
+        "GET /agents/bench/.well-known/agent-card.json HTTP/1.1\r\nHost: 127.0.0.1:1\r\nAccept: application/json\r\n\
+         A2A-Version: 1.0\r\n\r\n"
+    );
+    let root = Target {
+        path: "/".to_owned(),
+        ..target()
+    };
+    let known = text(payload::get_card(&root, Some("\"a\"")));
+    assert!(
+        known.starts_with("GET /.well-known/agent-card.json HTTP/1.1\r\n"),
+        "{known}"
+    );
+    for field in ["\r\nIf-None-Match: \"a\"\r\n", "\r\nX-API-Key: secret\r\n"] {
+        assert!(known.contains(field), "{known}");
+    }
+}

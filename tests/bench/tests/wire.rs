@@ -69,3 +69,23 @@ fn an_answer_that_breaks_off_does_not_end() {
     assert!(message.close);
     assert_eq!(message.status, 502);
 }
+
+#[test]
+fn an_answer_that_spares_its_body_has_none() {
+    for length in ["", "Content-Length: 5\r\n"] {
+        let head = format!("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n{length}\r\n");
+        let bytes = format!("{head}HTTP/1.1 200 OK");
+        check(Kind::Response, bytes.as_bytes(), 15, b"", true);
+        let (message, ..) = read(Kind::Response, head.as_bytes(), 3);
+        assert_eq!(message.etag, b"\"a\"");
+        assert_eq!(message.length, None);
+    }
+}
+
+#[test]
+fn a_length_is_told_where_it_ends_the_body() {
+    let length = |bytes: &[u8]| read(Kind::Response, bytes, bytes.len()).0.length;
+    assert_eq!(length(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), Some(5));
+    let chunked = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    assert_eq!(length(chunked), None);
+}

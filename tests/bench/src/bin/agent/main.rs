@@ -4,7 +4,7 @@
 //! `SendMessage` gets a completed task with ids never used before and a body as long as the request's. `GetTask` gets
 //! the task that was asked for, whichever it is. `SendStreamingMessage` gets its first event at once, then what the
 //! message's metadata asks for (`payload::Plan`): a number of events at a rate, or silence until the caller leaves.
-//! `/stats` tells how many connections and calls there were; a connection that only asks for it is not counted.
+//! `/stats` tells how many connections, calls and cards there were; a connection that only asks for it is not counted.
 //!
 //! Keeps no task. Trusts its callers: they are the proxies under test.
 
@@ -39,6 +39,7 @@ struct Stats {
     connections: u64,
     connections_open: u64,
     calls: u64,
+    cards: u64,
     streams: u64,
     streams_open: u64,
     events: u64,
@@ -278,6 +279,7 @@ impl Connection {
             stats.connections_open += 1;
         }
         if self.request.line.starts_with(b"GET /.well-known/agent-card.json ") {
+            stats.cards += 1;
             answers.write_card(out);
         } else if self.request.line.starts_with(b"POST ") {
             stats.calls += 1;
@@ -291,8 +293,14 @@ impl Connection {
 impl Stats {
     fn to_json(&self) -> String {
         format!(
-            r#"{{"connections":{},"connections_open":{},"calls":{},"streams":{},"streams_open":{},"events":{}}}"#,
-            self.connections, self.connections_open, self.calls, self.streams, self.streams_open, self.events
+            r#"{{"connections":{},"connections_open":{},"calls":{},"cards":{},"streams":{},"streams_open":{},"events":{}}}"#,
+            self.connections,
+            self.connections_open,
+            self.calls,
+            self.cards,
+            self.streams,
+            self.streams_open,
+            self.events
         )
     }
 }

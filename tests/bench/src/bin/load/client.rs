@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::net::TcpStream;
 
+use a2a_gateway_bench::card::Card;
 use a2a_gateway_bench::payload::{DIGITS, ID, Request, digits};
 use a2a_gateway_bench::reactor::{Outbox, Reactor, connect, read_some};
 use a2a_gateway_bench::wire::{Kind, Message};
@@ -112,6 +113,15 @@ impl Client {
             return Err(format!("no result: {}", shown()).into());
         }
         Ok(())
+    }
+
+    pub const fn answer(&self) -> &Message {
+        &self.answer
+    }
+
+    /// Whether the answer is this card, or says that it is unchanged.
+    pub fn check_card(&self, card: &Card) -> Result<(), Failure> {
+        Ok(card.check(&self.answer, &self.beginning)?)
     }
 
     /// The answer is an event stream.

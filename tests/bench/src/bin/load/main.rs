@@ -6,6 +6,8 @@
 //! - `rate`: open loop, `--rps` calls a second whatever the answers do. Latency counts from the moment at which a call
 //!   was to be sent, so waiting for a free connection is in it. With `--follow`, all sends over, every task that they made
 //!   is asked for at the same rate, and with `--other` once more through another gateway.
+//! - `card`: `GET` of the card of the agent at `--path`, in a closed loop, or `--rps` a second as with `rate`; `--warmup` is a
+//!   number of requests with both. With `--etag` each says that it knows the card (`If-None-Match`), and is answered with 304.
 //! - `first-event`: opens streams, a few at a time, and closes each after its first event. The delay counts from the
 //!   agent's stamp in the event.
 //! - `events`: streams with events at a rate, to their clean end.
@@ -13,10 +15,12 @@
 //!
 //! With `--old` the calls are those of A2A 0.3, which the agent does not know: a gateway has to translate them.
 //!
-//! Every answer is checked: status 200, the call's own id, a result. One that fails counts as an error and never as a
+//! Every answer is checked: status 200, the call's own id, a result; of a card, that it is the first one again, which was
+//! read whole. One that fails counts as an error and never as a
 //! fast call. With `--step` the program says when it is ready (warmed up, or all streams open) and goes on when a line
 //! comes in, so that whoever started it can look at the proxy between the two.
 
+mod card;
 mod client;
 mod streams;
 mod unary;
@@ -28,7 +32,7 @@ use std::net::SocketAddrV4;
 use a2a_gateway_bench::args::Args;
 use a2a_gateway_bench::payload::{Plan, Target};
 
-const SWITCHES: [&str; 4] = ["churn", "follow", "step", "old"];
+const SWITCHES: [&str; 5] = ["churn", "follow", "step", "old", "etag"];
 const OPTIONS: [&str; 17] = [
     "target",
     "other",
@@ -78,16 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         step: args.has("step"),
     };
     match args.mode.as_str() {
-        "unary" => unary::closed_loop(
-            &options,
-            &unary::Closed {
-                size: args.or("size", 1024)?,
-                requests: args.or("requests", u64::MAX)?,
-                warmup: args.or("warmup", 0)?,
-                churn: args.has("churn"),
-                follow: args.has("follow"),
-            },
-        ),
+        "unary" => unary::closed_loop(&options, &closed(&args)?),
         "rate" => unary::open_loop(
             &options,
             &unary::Open {
@@ -96,6 +91,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 warmup: args.or("warmup", 0)?,
                 follow: args.has("follow"),
                 other: args.text("other").map(|_| args.need("other")).transpose()?,
+            },
+        ),
+        "card" => card::run(
+            &options,
+            &card::Plan {
+                closed: closed(&args)?,
+                rps: args.text("rps").map(|_| args.need("rps")).transpose()?,
+                etag: args.has("etag"),
             },
         ),
         "first-event" => streams::first_event(&options, args.or("count", 200)?, args.or("warmup", 0)?),
@@ -108,8 +111,18 @@ fn main() -> Result<(), Box<dyn Error>> {
             },
         ),
         "streams" => streams::hold(&options, args.or("count", 1000)?, args.or("hold", 5)?),
-        other => Err(format!("'{other}' is no mode: unary, rate, first-event, events or streams").into()),
+        other => Err(format!("'{other}' is no mode: unary, rate, card, first-event, events or streams").into()),
     }
+}
+
+fn closed(args: &Args) -> Result<unary::Closed, Box<dyn Error>> {
+    Ok(unary::Closed {
+        size: args.or("size", 1024)?,
+        requests: args.or("requests", u64::MAX)?,
+        warmup: args.or("warmup", 0)?,
+        churn: args.has("churn"),
+        follow: args.has("follow"),
+    })
 }
 
 impl Options {

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 
+use a2a_gateway_bench::card::Card;
 use a2a_gateway_bench::clock::now_ns;
-use a2a_gateway_bench::payload::{self, Request};
+use a2a_gateway_bench::payload::{self, Request, Target};
 use a2a_gateway_bench::reactor::{Reactor, Report, TIMER};
 use serde_json::json;
 
@@ -12,18 +13,41 @@ use crate::client::{Client, Failure, Turn};
 use crate::{Options, print, summary};
 
 /// Holds any answer of the benchmark in one read.
-const BUFFER: usize = 256 * 1024;
+pub const BUFFER: usize = 256 * 1024;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// How long the last answers may take after the last call was sent.
-const GRACE: u64 = 10 * SECOND;
+pub const GRACE: u64 = 10 * SECOND;
 
 /// How long one wait lasts at most, so that the end of a phase is seen without any report.
-const WAIT_MS: u64 = 100;
+pub const WAIT_MS: u64 = 100;
 
 /// As many errors end the run: what follows would measure error answers.
 const MAX_ERRORS: u64 = 100;
+
+/// What is asked again and again.
+pub enum Calls {
+    /// `SendMessage` of so many bytes.
+    Send(usize),
+    Card(Card),
+}
+
+impl Calls {
+    fn request(&self, target: &Target) -> Request {
+        match self {
+            Self::Send(size) => payload::send_message(target, *size),
+            Self::Card(card) => payload::get_card(target, card.known_as()),
+        }
+    }
+
+    fn check(&self, client: &Client) -> Result<(), Failure> {
+        match self {
+            Self::Send(_) => client.check(),
+            Self::Card(card) => client.check_card(card),
+        }
+    }
+}
 
 pub struct Closed {
     pub size: usize,
@@ -46,11 +70,11 @@ pub struct Open {
 
 /// The counts of one phase.
 #[derive(Default)]
-struct Tally {
+pub struct Tally {
     sent: u64,
     latencies: Vec<u64>,
-    errors: u64,
-    first_error: Option<String>,
+    pub errors: u64,
+    pub first_error: Option<String>,
     connects: u64,
     /// What the agent made, where somebody asks for it later.
     tasks: Option<Vec<String>>,
@@ -68,7 +92,7 @@ impl Tally {
         self.errors >= MAX_ERRORS
     }
 
-    fn report(&mut self, mode: &str, took: u64) -> serde_json::Value {
+    pub fn report(&mut self, mode: &str, took: u64) -> serde_json::Value {
         let seconds = took as f64 / SECOND as f64;
         json!({
             "mode": mode,
@@ -92,8 +116,9 @@ struct Slot {
     next: Option<Request>,
 }
 
-struct Load<'a> {
+pub struct Load<'a> {
     options: &'a Options,
+    calls: Calls,
     reactor: Reactor,
     slots: Vec<Slot>,
     request: Request,
@@ -104,12 +129,13 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    fn new(options: &'a Options, size: usize) -> Result<Self, Failure> {
+    pub fn new(options: &'a Options, calls: Calls) -> Result<Self, Failure> {
         let mut load = Self {
             options,
             reactor: Reactor::new()?,
             slots: Vec::new(),
-            request: payload::send_message(&options.target, size),
+            request: calls.request(&options.target),
+            calls,
             number: now_ns(),
             buffer: vec![0; BUFFER],
             reports: Vec::new(),
@@ -169,7 +195,7 @@ impl<'a> Load<'a> {
         }
         let outcome = match client.turn(&mut self.buffer, &mut |_| {}) {
             Ok(Turn::Waiting) => return false,
-            Ok(Turn::Answered) => client.check(),
+            Ok(Turn::Answered) => self.calls.check(client),
             Err(error) => Err(error),
         };
         slot.busy = false;
@@ -187,7 +213,7 @@ impl<'a> Load<'a> {
         true
     }
 
-    fn run_closed(&mut self, plan: &Closed, requests: u64, tally: &mut Tally) -> Result<u64, Failure> {
+    pub fn run_closed(&mut self, plan: &Closed, requests: u64, tally: &mut Tally) -> Result<u64, Failure> {
         let start = now_ns();
         let stop = start + self.options.seconds * SECOND;
         for place in 0..self.slots.len() {
@@ -246,7 +272,7 @@ impl<'a> Load<'a> {
     }
 
     /// Sends for so many seconds.
-    fn run_open(&mut self, rps: u64, seconds: u64, tally: &mut Tally) -> Result<u64, Failure> {
+    pub fn run_open(&mut self, rps: u64, seconds: u64, tally: &mut Tally) -> Result<u64, Failure> {
         self.run_steadily(SECOND / rps.max(1), seconds * SECOND, Vec::new(), tally)
     }
 
@@ -333,7 +359,7 @@ impl<'a> Load<'a> {
 }
 
 pub fn closed_loop(options: &Options, plan: &Closed) -> Result<(), Failure> {
-    let mut load = Load::new(options, plan.size)?;
+    let mut load = Load::new(options, Calls::Send(plan.size))?;
     let mut warm = Tally::default();
     if plan.warmup > 0 {
         load.run_closed(plan, plan.warmup, &mut warm)?;
@@ -346,10 +372,10 @@ pub fn closed_loop(options: &Options, plan: &Closed) -> Result<(), Failure> {
 
 pub fn open_loop(options: &Options, plan: &Open) -> Result<(), Failure> {
     let elsewhere = plan.other.map(|address| options.to(address));
-    let mut load = Load::new(options, plan.size)?;
+    let mut load = Load::new(options, Calls::Send(plan.size))?;
     let mut other = elsewhere
         .as_ref()
-        .map(|options| Load::new(options, plan.size))
+        .map(|options| Load::new(options, Calls::Send(plan.size)))
         .transpose()?;
     let mut warm = Tally::default();
     if plan.warmup > 0 {
