@@ -32,6 +32,8 @@ impl Config {
             cors,
             catalogue,
             agents,
+            agents_directory,
+            fragments: _,
             log,
             audit,
             drain,
@@ -53,10 +55,17 @@ impl Config {
             && *cors == other.cors
             && *catalogue == other.catalogue
             && *agents == other.agents
+            && *agents_directory == other.agents_directory
             && *log == other.log
             && *audit == other.audit
             && *drain == other.drain
             && *workers == other.workers
+    }
+
+    /// Goes without the files of agents to which these problems belong. Returns the names of the agents that are gone.
+    pub fn leave_out(&mut self, problems: &[Problem]) -> Vec<String> {
+        let gone = self.fragments.take_out(problems, &self.places, &mut self.agents);
+        gone.into_iter().map(|agent| agent.name).collect()
     }
 
     /// The keys in which `next` differs and that are read at start only.
@@ -198,6 +207,7 @@ impl Config {
                 files.extend(credential.server().and_then(|server| server.ca.clone()));
             }
         }
+        files.extend(self.agents_directory.clone());
         files.extend(self.revocations.clone());
         files.extend(self.assertions.keys.iter().map(|key| key.private_key.clone()));
         files.sort();

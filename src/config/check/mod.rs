@@ -35,7 +35,7 @@ use super::model::{Admin, Config, Log, LogFormat, State, Store};
 use super::places::Places;
 use super::raw::{Raw, RawAdmin, RawLog, RawLogFormat, RawState, RawStore};
 use super::units::{SecretText, Size, Time};
-use super::{Problem, Secret, join, with_causes};
+use super::{Fragments, Problem, Secret, join, with_causes};
 use crate::expression::{Expression, Scope, Type};
 
 pub use invalid::{Invalid, Sound};
@@ -105,6 +105,8 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
     let decision_points = decisions::points(check, raw);
     let cors = cors::cors(check, raw.cors.as_ref());
+    let agents_directory = raw.agents_directory.as_ref();
+    let agents_directory = agents_directory.and_then(|folder| check.folder("agents_directory", folder));
     let mut routes = Vec::new();
     let agents = agents::agents(check, raw, &mut routes);
     let envelope = envelope::envelope(check, raw, &routes);
@@ -146,6 +148,8 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         cors: cors?,
         catalogue: catalogue?,
         agents: agents?,
+        agents_directory,
+        fragments: Fragments::default(),
         log,
         audit: audit?,
         drain,

@@ -28,6 +28,7 @@ pub const TLS_FAILURES: &str = "a2a_gateway_tls_handshake_failures_total";
 pub const CERTIFICATE_EXPIRY: &str = "a2a_gateway_certificate_expiry_timestamp_seconds";
 pub const RELOADS: &str = "a2a_gateway_reloads_total";
 pub const CONFIG_APPLIED: &str = "a2a_gateway_config_applied_timestamp_seconds";
+pub const FRAGMENTS_REFUSED: &str = "a2a_gateway_fragments_refused";
 pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
 pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
@@ -114,6 +115,10 @@ pub const HELP: &[(&str, &str)] = &[
     (
         CONFIG_APPLIED,
         "When the configuration in force was read and found good last, in seconds since 1970.",
+    ),
+    (
+        FRAGMENTS_REFUSED,
+        "Files of `agents_directory` whose newest version is not in force, because something is wrong with it.",
     ),
     (
         STREAMS_REVOKED,
@@ -261,6 +266,7 @@ pub struct Metrics {
     pub certificate_expiry: GaugeVec,
     pub reloads: IntCounterVec,
     pub config_applied: Gauge,
+    pub fragments_refused: IntGauge,
     pub streams_revoked: IntCounterVec,
     agent_ready: IntGaugeVec,
     upstream_connections: IntCounterVec,
@@ -383,6 +389,7 @@ impl Metrics {
             certificate_expiry: make.gauges_f64(CERTIFICATE_EXPIRY, &["listener"])?,
             reloads: make.counters(RELOADS, &["result"])?,
             config_applied: make.gauges_f64(CONFIG_APPLIED, &[])?.with_label_values::<&str>(&[]),
+            fragments_refused: make.gauge(FRAGMENTS_REFUSED)?,
             streams_revoked: make.counters(STREAMS_REVOKED, &["reason"])?,
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,
             upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,

@@ -4,6 +4,7 @@
 pub mod binary;
 mod drain;
 mod examples;
+mod fragments;
 mod keys;
 pub mod program;
 pub mod reload;
