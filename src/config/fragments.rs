@@ -313,10 +313,12 @@ pub fn settle(
             Ok(checked) => {
                 // In an order that does not depend on what was in force; nothing that could be at fault is left.
                 let ranked = in_force(root, &candidates, found);
+                let is_sorted = candidates.is_sorted_by(|one, other| one.file <= other.file);
                 candidates.sort_by(|one, other| one.file.cmp(&other.file));
-                let (checked, in_force) = match check(&merged(root, &candidates)) {
-                    Ok(checked) => (checked, in_force(root, &candidates, found)),
-                    Err(_) => (checked, ranked),
+                let sorted = (!is_sorted).then(|| check(&merged(root, &candidates)));
+                let (checked, in_force) = match sorted {
+                    Some(Ok(checked)) => (checked, in_force(root, &candidates, found)),
+                    Some(Err(_)) | None => (checked, ranked),
                 };
                 let refused = refused(found, &standing);
                 return Ok(Config {
