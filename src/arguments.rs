@@ -36,6 +36,8 @@ Examples:
                                                       what would become of a request, and why
   a2a-gateway agents                                  the agents of a running gateway
   a2a-gateway key new --id partner-7                  an API key for a caller
+  a2a-gateway card diff --config gateway.yaml --agent maps
+                                                      what of its card is not as it was approved?
   a2a-gateway audit verify audit.log                  does the audit trail hold?
   a2a-gateway schema > gateway.schema.json            for your editor
 
@@ -110,6 +112,9 @@ pub enum Command {
         #[arg(long, value_name = "TIME", value_parser = config::Moment::parse)]
         at: Option<config::Moment>,
     },
+    /// Fetch the agents' own cards, and compare them with approved ones.
+    #[command(subcommand)]
+    Card(CardCommand),
     /// Look into the audit trail.
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -153,6 +158,32 @@ pub enum AuditCommand {
         /// A file with a key that the chain was made with; may be repeated. Without one, the chain must have none.
         #[arg(long, value_name = "FILE")]
         key_file: Vec<PathBuf>,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum CardCommand {
+    /// Print an agent's own card, to be saved as the file of `card.approved`.
+    #[command(after_help = "Example:\n  a2a-gateway card fetch --config gateway.yaml --agent maps > maps-card.json")]
+    Fetch {
+        #[arg(long)]
+        config: PathBuf,
+        /// The agent's name in the configuration.
+        #[arg(long, value_name = "NAME")]
+        agent: String,
+    },
+    /// Print what of an agent's own card is not as it was approved. Exit code 0: there is no difference; 1: there is one; 2: it
+    /// cannot be told.
+    #[command(after_help = "Example:\n  a2a-gateway card diff --config gateway.yaml --agent maps")]
+    Diff {
+        #[arg(long)]
+        config: PathBuf,
+        /// The agent's name in the configuration.
+        #[arg(long, value_name = "NAME")]
+        agent: String,
+        /// The card to compare with [default: the file of `card.approved`].
+        #[arg(long, value_name = "FILE")]
+        against: Option<PathBuf>,
     },
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use a2a_gateway::app::{self, Bound, Prepared, Step, explain};
+use a2a_gateway::app::{self, Bound, Prepared, Step, cards, explain};
 use a2a_gateway::audit;
 use a2a_gateway::authenticate::keys;
 use a2a_gateway::clock::Clock;
@@ -19,7 +19,7 @@ use a2a_gateway::{catalogue, demo, listener};
 use clap::{CommandFactory as _, Parser as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::arguments::{Arguments, AuditCommand, Command, KeyCommand};
+use self::arguments::{Arguments, AuditCommand, CardCommand, Command, KeyCommand};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -42,6 +42,9 @@ const MOST_LISTED: u64 = 64 * 1024 * 1024;
 
 /// Of standard input: more than any key has.
 const MOST_READ: u64 = 64 * 1024;
+
+/// It cannot be told whether a card is as it was approved: 1 says that it is not.
+const UNTOLD: u8 = 2;
 
 const USAGE: u8 = 2;
 const INVALID: u8 = 64;
@@ -123,11 +126,12 @@ fn main() -> ExitCode {
                 Err(problems) => return invalid(&problems),
             };
             let guide = demo::guide(&format!("http://{listen}"), &admin.to_string());
-            let code = serve(config, None, Some(guide), false).await;
+            let code = Box::pin(serve(config, None, Some(guide), false)).await;
             agents.stop().await;
             code
         }),
         Command::Key(command) => key(command),
+        Command::Card(command) => card(command),
         Command::Audit(AuditCommand::Verify { files, key_file }) => verify(&files, key_file),
         Command::Agents { admin, config, json } => agents(admin, config, json),
         Command::Health { admin, ready } => health(admin, if ready { "/ready" } else { "/health" }),
@@ -220,6 +224,39 @@ fn key(command: KeyCommand) -> ExitCode {
             }
         }
     }
+}
+
+fn card(command: CardCommand) -> ExitCode {
+    let (CardCommand::Fetch { config: file, .. } | CardCommand::Diff { config: file, .. }) = &command;
+    let config = match app::load(file, &Environment::process()) {
+        Ok(config) => config,
+        Err(problems) => return failed_as(UNTOLD, invalid(&problems)),
+    };
+    with_runtime(config.workers, async move {
+        let ended = match command {
+            CardCommand::Fetch { agent, .. } => Box::pin(cards::fetch(config, &agent)).await.map(|fetched| {
+                complain(&format!("found at {}", fetched.place));
+                say(&format!("{:#}\n", fetched.value));
+                ExitCode::SUCCESS
+            }),
+            CardCommand::Diff { agent, against, .. } => {
+                Box::pin(cards::diff(config, &agent, against)).await.map(|differences| {
+                    say(&differences.to_string());
+                    ExitCode::from(u8::from(!differences.is_empty()))
+                })
+            }
+        };
+        match ended {
+            Ok(code) => code,
+            Err(cards::Failed::Gateway(app::Error::Config(problems))) => failed_as(UNTOLD, invalid(&problems)),
+            Err(error) => fail(UNTOLD, &chain(&error)),
+        }
+    })
+}
+
+/// Said already; the code is another one.
+fn failed_as(code: u8, _said: ExitCode) -> ExitCode {
+    ExitCode::from(code)
 }
 
 fn with_runtime(workers: Option<usize>, work: impl Future<Output = ExitCode>) -> ExitCode {

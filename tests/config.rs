@@ -40,7 +40,8 @@ fn collect(root: &Value, schema: &Value, path: &str, keys: &mut BTreeMap<String,
         Some(name) => root.pointer(name.trim_start_matches('#')).unwrap(),
         None => schema,
     };
-    if path == "agents[].limits[]" || path == "listeners[].policy.allow[]" {
+    let elsewhere = ["agents[].limits[]", "front_door.limits[]", "listeners[].policy.allow[]"];
+    if elsewhere.contains(&path) {
         return;
     }
     if let Some(items) = schema.get("items") {

@@ -15,6 +15,7 @@ pub mod metadata;
 pub mod model;
 pub mod security;
 pub mod sse;
+pub mod tenant;
 pub mod translate;
 pub mod v0_1;
 pub mod v0_3;

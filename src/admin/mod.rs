@@ -1,11 +1,12 @@
 //! The admin listener: health, readiness, metrics, the running configuration, records of tasks and
-//! contexts, the agents and their endpoints.
+//! contexts, the agents, their endpoints and their cards.
 //!
 //! It has no authentication of its own: keep it on loopback or on a network of operators. What changes something is a POST
 //! of `application/json`, which no page in an operator's browser can send here unasked. It answers until the very end of a
 //! drain, so that an orchestrator sees why the gateway is not ready.
 
 mod agents;
+mod cards;
 mod endpoints;
 mod fragments;
 mod records;
@@ -75,6 +76,10 @@ impl Admin {
                 let (parts, _) = request.into_parts();
                 endpoints::change(&self.current.load(), client, &parts)
             }
+            Method::POST if cards::is_place(request.uri().path()) => {
+                let (parts, _) = request.into_parts();
+                cards::change(&self.current.load(), client, &parts)
+            }
             Method::POST => match body(request).await {
                 Ok((path, body)) => self.change(client, &path, &body).await,
                 Err((status, cause)) => json_answer(status, &json!({ "error": cause })),
@@ -95,6 +100,7 @@ impl Admin {
             fragments::PATH => fragments::show(&self.fragments.load(), &self.config.load()),
             agents::PATH => agents::list(&self.current.load(), &self.config.load()),
             path if endpoints::is_place(path) => endpoints::show(&self.current.load().agents, path),
+            path if cards::is_place(path) => cards::show(&self.current.load().agents, path),
             path => match Place::of(path) {
                 Some(place) => records::show(&self.current.load().affinity.clone(), &place).await,
                 None => no_such_place(),
@@ -151,6 +157,8 @@ impl Admin {
         let metrics = &pipeline.observer.metrics;
         for agent in &pipeline.agents {
             agent.metrics.ready.set(i64::from(agent.is_ready()));
+            let differs = agent.card.approval().differing().is_some();
+            agent.metrics.card_unapproved.set(i64::from(differs));
         }
         let stats = pipeline.affinity.stats();
         metrics.tasks.set(signed(stats.tasks));
@@ -214,6 +222,7 @@ fn no_such_place() -> Response<Full<Bytes>> {
         StatusCode::NOT_FOUND,
         &json!({ "error": "not found", "paths": [
             "/health", "/ready", "/metrics", "/config", "/fragments",
+            "/cards", "/cards/{agent}/diff", "POST /cards/{agent}/approve",
             "/tasks/{agent}/{id}", "/contexts/{agent}/{id}", "/agents", "/agents/{agent}/endpoints",
             "POST /tasks/{agent}/{id}/owner", "POST /contexts/{agent}/{id}/owner",
             "POST /agents/{agent}/endpoints/drain?url={url}", "POST /agents/{agent}/endpoints/undrain?url={url}",

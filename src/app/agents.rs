@@ -10,6 +10,7 @@ use rustls_pki_types::ServerName;
 use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
+use super::attending::attend;
 use super::leaving;
 use super::rules::{Rules, bindings, is_rooted, public_url, resource, served};
 use crate::a2a::Binding;
@@ -18,7 +19,7 @@ use crate::assertion::Signer;
 use crate::audit::Trail;
 use crate::authenticate::Verifiers;
 use crate::authorize::{Ownership, Points, Rules as CallRules};
-use crate::balance::{Endpoint, Endpoints};
+use crate::balance::Endpoints;
 use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Published};
 use crate::config::{self, Config, Problem};
 use crate::drain::Drain;
@@ -29,7 +30,7 @@ use crate::pipeline::{Agent, CallPolicy, Enforced, Spoken};
 use crate::push::{self, Relay};
 use crate::ratelimit::{Ledger, RateLimiter};
 use crate::tls;
-use crate::upstream::{InName, Probe, Renewal, Upstream};
+use crate::upstream::{InName, Renewal, Upstream};
 
 /// For one attempt at one address.
 const CARD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -86,6 +87,14 @@ enum CardJob {
         /// Whose card is good until there is a fresh one.
         before: Option<Arc<CardStore>>,
     },
+}
+
+/// What fetches the card of one agent.
+pub struct Fetching {
+    pub source: Box<Source>,
+    pub places: Vec<card::Place>,
+    /// They end with it.
+    _jobs: DropGuard,
 }
 
 /// `before` is the agent of this name in the configuration in force: what would be the same is taken over. Nothing of it
@@ -244,7 +253,7 @@ pub fn build(
             reservations: before.map_or_else(Arc::default, |before| before.agent.reservations.clone()),
             beginnings: before.map_or_else(Arc::default, |before| before.agent.beginnings.clone()),
             v0_1: config.v0_1,
-            card: Arc::new(CardStore::new(&config.name, config.card.max_age).telling(parts.audit)),
+            card: Arc::new(card_store(config, parts.audit)),
             card_options: fetch::Options {
                 headers: http::HeaderMap::new(),
                 max_bytes: config.card.max_bytes,
@@ -309,22 +318,36 @@ fn relay(config: &config::Agent, parts: &Parts<'_>, name: &Arc<str>) -> Option<A
     Some(Arc::new(relay))
 }
 
+fn card_store(config: &config::Agent, audit: &Trail) -> CardStore {
+    let store = CardStore::new(&config.name, config.card.max_age);
+    store.approving(&config.card).telling(audit)
+}
+
+/// It has a card of its own that is asked for.
+fn fetches(config: &config::Agent) -> bool {
+    !config.speaks_envelope() && config.card.file.is_none()
+}
+
 /// The job goes on where it would ask the same servers the same way.
 fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, reached: bool) -> CardJob {
     let asked_like = |other: &config::Card| {
         let config::Card {
             url,
+            file: _,
+            approved: _,
+            on_change: _,
             refresh,
             max_bytes,
             max_age: _,
             overrides: _,
+            hide_skills: _,
+            skills: _,
             form: _,
         } = &config.card;
         (url, refresh, max_bytes) == (&other.url, &other.refresh, &other.max_bytes)
     };
-    let has_one = |config: &config::Agent| !config.speaks_envelope();
     let kept = before
-        .filter(|before| reached && has_one(config) == has_one(&before.section) && asked_like(&before.section.card));
+        .filter(|before| reached && fetches(config) == fetches(&before.section) && asked_like(&before.section.card));
     if let Some(before) = kept {
         return CardJob::Kept(before.course.clone(), before.card_jobs.clone());
     }
@@ -355,6 +378,22 @@ fn card_job(config: &config::Agent, agent: &Agent, before: Option<&Running>, rea
 }
 
 impl Built {
+    /// How its card is fetched, and where, by who does not run it; `None`: it is not.
+    pub fn fetching(self, drain: &Drain) -> Option<Fetching> {
+        let CardJob::New { source, places, .. } = self.card else {
+            return None;
+        };
+        // Tokens to be shown.
+        let (scope, jobs) = drain.scope();
+        self.agent.upstream.serve(&scope);
+        Some(Fetching {
+            source,
+            places,
+            _jobs: jobs,
+        })
+        .filter(|_| fetches(&self.section))
+    }
+
     /// The very agent of the configuration in force, and nothing that it trusts or shows is new.
     pub fn is_unchanged(&self) -> bool {
         self.same && self.renewal.as_ref().is_none_or(Renewal::is_empty)
@@ -421,7 +460,7 @@ impl Built {
                 });
                 let (scope, jobs) = drain.scope();
                 let (keeper, at_once) = (course.clone(), course.at_once.clone());
-                if !agent.speaks_envelope {
+                if fetches(&section) {
                     scope.service(async move {
                         let keeper = move || keeper.target.load_full();
                         card::refresh_loop(*source, places, refresh, at_once, keeper).await;
@@ -430,6 +469,7 @@ impl Built {
                 (course, Arc::new(jobs))
             }
         };
+        course.begin();
         Running {
             agent,
             section,
@@ -449,6 +489,17 @@ struct Course {
 }
 
 impl Course {
+    /// What is known of the card before anything was fetched is in force.
+    fn begin(self: &Arc<Self>) {
+        let target = self.target.load();
+        let course: Arc<dyn card::KeepAgain> = self.clone();
+        target.agent.card.approval().kept_by(Arc::downgrade(&course));
+        if target.agent.card.current().is_none() {
+            target.keep_managed();
+        }
+        card::begin(&**target);
+    }
+
     /// Cards are kept by another one from now on, which begins with what is known.
     fn turn_to(&self, next: Arc<Target>) {
         let carried = self.target.load().agent.card.state();
@@ -481,7 +532,28 @@ impl Target {
         }
     }
 
+    /// The card that the configuration has itself.
+    fn keep_managed(&self) -> bool {
+        let Some(file) = self.rules.managed() else {
+            return false;
+        };
+        self.keep(&file.path.display().to_string(), file.card.clone());
+        true
+    }
+
     fn carry(&self, before: &CardStore) {
+        if self.keep_managed() {
+            return;
+        }
+        self.agent.card.approval().take_over(before);
+        self.keep_again(before);
+        // Perhaps it is approved by now.
+        if let Some(differing) = before.approval().differing().filter(|differing| differing.held) {
+            self.keep(&differing.place, differing.origin.clone());
+        }
+    }
+
+    fn keep_again(&self, before: &CardStore) {
         match &*before.state() {
             CardState::Ready { card, .. } => {
                 self.keep(&card.place, card.origin.clone());
@@ -490,6 +562,12 @@ impl Target {
             CardState::OutOfService { reason } => self.agent.card.refuse(reason),
             CardState::NotFetched { .. } => {}
         }
+    }
+}
+
+impl card::KeepAgain for Course {
+    fn keep_again(&self, place: &str, origin: OriginCard) {
+        self.target.load().keep(place, origin);
     }
 }
 
@@ -503,56 +581,13 @@ impl card::Keeper for Target {
     }
 }
 
-/// The services that work for one endpoint.
-fn attend(config: &config::Agent, agent: &Agent, endpoint: &Arc<Endpoint>, scope: &Drain) {
-    agent.upstream.start(endpoint, scope);
-    if let Some(probe) = probe(config, agent, endpoint) {
-        scope.service(probe.run());
-    }
-}
-
-/// What asks an endpoint by itself, where anything is to be asked.
-fn probe(config: &config::Agent, agent: &Agent, endpoint: &Arc<Endpoint>) -> Option<Probe> {
-    let health = &config.upstream.balancing.health;
-    if health.is_none() && !agent.endpoints.is_passive() {
-        return None;
-    }
-    let path = health.as_ref().and_then(|health| health.path.as_deref());
-    let urls = match path {
-        Some(path) => vec![at_root(&endpoint.url, path)],
-        None => {
-            let own = config::Endpoint {
-                url: endpoint.url.to_string(),
-                drain: false,
-            };
-            let places = card::places(&[own], None).into_iter();
-            places.flat_map(|place| place.urls).collect()
-        }
-    };
-    Some(Probe {
-        upstream: agent.upstream.clone(),
-        endpoint: endpoint.clone(),
-        urls,
-        health: health.clone(),
-        options: agent.card_options.clone(),
-    })
-}
-
-/// A path of the server that an endpoint is at.
-fn at_root(url: &str, path: &str) -> String {
-    let after_scheme = url.find("://").map_or(0, |at| at + "://".len());
-    let rest = url.get(after_scheme..).unwrap_or_default();
-    let end = after_scheme + rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    format!("{}{path}", url.get(..end).unwrap_or_default())
-}
-
 /// The name that the agent's own servers carry, if it is not the host of their URLs.
 fn server_name(config: &config::Agent) -> Option<ServerName<'static>> {
     let name = config.upstream.tls.server_name.as_ref()?;
     tls::client::server_name(&config.upstream.tls, name).ok()
 }
 
-struct Source {
+pub struct Source {
     upstream: Arc<Upstream>,
     /// The card comes from the agent's own servers.
     own: bool,

@@ -16,6 +16,7 @@ use crate::config::{Config, Problem, Store};
 use crate::drain::Drain;
 use crate::export::{Collector, Exporter};
 use crate::gather::token::Tokens;
+use crate::http::hops::Hops;
 use crate::observe::Metrics;
 use crate::push;
 use crate::ratelimit::Ledger;
@@ -27,6 +28,7 @@ use crate::tls::{self, Acceptor};
 pub struct Ground {
     pub clock: Clock,
     pub drain: Drain,
+    pub hops: Arc<Hops>,
     pub metrics: Metrics,
     pub audit: Trail,
     pub exporter: Exporter,

@@ -4,6 +4,8 @@
 
 mod agents;
 mod assemble;
+mod attending;
+pub mod cards;
 mod examine;
 pub mod explain;
 mod leaving;
@@ -25,6 +27,7 @@ use crate::clock::Clock;
 use crate::config::{AuditEvent, Config, Environment, Problem};
 use crate::drain::Drain;
 use crate::export::Exporter;
+use crate::http::hops::Hops;
 use crate::listener::{self, Connections};
 use crate::observe::Metrics;
 use crate::observe::access::AccessLog;
@@ -87,6 +90,7 @@ pub fn prepare(mut config: Config, clock: Clock, access: Option<AccessLog>) -> R
         audit,
         clock,
         drain: Drain::new(),
+        hops: Arc::new(Hops::new(fastrand::u64(..))),
         metrics,
         shared,
         ledger,

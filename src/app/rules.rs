@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::a2a::card::{OriginCard, Publication, SchemeForm};
+use crate::a2a::card::{OriginCard, Publication, SchemeForm, SkillPattern};
 use crate::a2a::security::{SchemeName, Security};
 use crate::a2a::{Binding, Generation};
 use crate::authenticate::{Resource, Verifiers};
 use crate::authorize::Ownership;
 use crate::card::{self, OutOfService, Published};
-use crate::config::{self, AgentRoute, CardForm, Config, Policy, UpstreamHttp};
+use crate::config::{self, AgentRoute, CardFile, CardForm, Config, Policy, UpstreamHttp};
 use crate::pipeline::{Agent, Enforced, SkillDemand, Spoken};
 
 /// What the configuration says about the card of one agent.
@@ -30,8 +30,11 @@ pub(super) struct Rules {
     /// The URLs of the agent's own servers.
     upstream: Vec<String>,
     overrides: serde_json::Map<String, serde_json::Value>,
+    hidden_skills: Vec<SkillPattern>,
+    skill_texts: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     by_version: bool,
     v0_1: bool,
+    managed: Option<CardFile>,
 }
 
 impl Rules {
@@ -55,9 +58,17 @@ impl Rules {
                 .cloned()
                 .collect(),
             overrides: agent.card.overrides.clone(),
+            hidden_skills: agent.card.hide_skills.clone(),
+            skill_texts: agent.card.skills.clone(),
             by_version: agent.card.form == CardForm::ByVersion,
             v0_1: agent.v0_1.is_some(),
+            managed: agent.card.file.clone(),
         }
+    }
+
+    /// The card that is not fetched.
+    pub(super) fn managed(&self) -> Option<&CardFile> {
+        self.managed.as_ref()
     }
 
     /// From the card that was read to what is enforced and published; both from one place, so that they cannot differ.
@@ -164,6 +175,8 @@ impl Rules {
             extended: !is_of_0_1,
             upstream: self.upstream.clone(),
             overrides: self.overrides.clone(),
+            hidden_skills: self.hidden_skills.clone(),
+            skill_texts: self.skill_texts.clone(),
         })
     }
 

@@ -14,7 +14,7 @@ use http::HeaderName;
 use super::agents;
 use super::assemble::{Ground, Next};
 use super::listen::Door;
-use super::rules::resource;
+use super::rules::{self, resource};
 use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::assertion::Signer;
@@ -30,9 +30,11 @@ use crate::http::hygiene;
 use crate::listener::{self, Bound, Connections};
 use crate::observe::access::AccessLog;
 use crate::observe::record::Observer;
-use crate::pipeline::{Agent, Budget, Catalogue, Current, ListenerRule, ListenerRules, Pipeline};
+use crate::pipeline::{
+    Agent, Behind, Budget, Catalogue, Current, FrontDoor, FrontGround, ListenerRule, ListenerRules, Pipeline,
+};
 use crate::push;
-use crate::route::Routes;
+use crate::route::{AgentIndex, Routes};
 use crate::tls::ExpiryKind;
 
 /// Between two times at which every open stream is asked, which costs some microseconds a stream: who gives away thousands of
@@ -65,6 +67,7 @@ pub struct Site {
     pub signer: Option<Arc<Signer>>,
     pub collector: Option<Arc<Collector>>,
     envelope: Option<Arc<Desk>>,
+    front: Option<Arc<FrontDoor>>,
     catalogue: Option<Arc<Catalogue>>,
     listeners: Vec<Listening>,
     agents: Vec<agents::Running>,
@@ -199,9 +202,11 @@ impl Common {
             verifiers.clone(),
             tokens.clone(),
         );
+        let front = self.front(&config, &next.agents, before);
         let keys = signer.as_ref();
         self.current.replace(Pipeline {
             envelope: envelope.clone(),
+            front: front.clone(),
             catalogue: catalogue.clone(),
             listeners: listener_rules(&config, &listeners, rules),
             keys: keys.map(|keys| Arc::new(Published::new(keys.published().clone(), keys.max_age()))),
@@ -224,6 +229,7 @@ impl Common {
             signer,
             collector,
             envelope,
+            front,
             catalogue,
             listeners,
             agents,
@@ -261,6 +267,29 @@ impl Common {
         for before in repaired {
             tracing::info!(file = before.file, "nothing is wrong with the file of agents any more");
         }
+    }
+
+    /// Behind all agents, whose places are those of the configuration.
+    fn front(&self, config: &Config, agents: &[Arc<Agent>], before: Option<&Site>) -> Option<Arc<FrontDoor>> {
+        let section = config.front_door.as_ref()?;
+        let behind = agents.iter().zip(&config.agents).enumerate();
+        let behind = behind.filter(|(_, (_, agent))| section.agents.contains(&agent.name));
+        let behind = behind.map(|(index, (agent, section))| Behind {
+            index: AgentIndex(index),
+            agent: agent.clone(),
+            translates: section.translate,
+        });
+        let ground = FrontGround {
+            drain: &self.ground.drain,
+            ledger: self.ground.ledger.as_ref(),
+            rate_limit_keys: config.limits.rate_limit_keys,
+            public_url: rules::public_url(&config.public_url, &section.route),
+            resource: rules::resource(&config.public_url, &section.route),
+            rooted: rules::is_rooted(&section.route),
+            index: AgentIndex(config.agents.len()),
+        };
+        let before = before.and_then(|before| before.front.as_deref());
+        Some(Arc::new(FrontDoor::build(section, behind.collect(), ground, before)))
     }
 
     /// Those of the configuration in force, with what is spent of them, where they would be the same.
@@ -376,10 +405,13 @@ fn pipeline(
     tokens: Arc<Tokens>,
 ) -> Pipeline {
     let access = access.filter(|_| config.log.access);
+    // The front door stands behind all agents.
+    let front = config.front_door.as_ref().map(|front| &front.route);
+    let routes = config.agents.iter().map(|agent| &agent.route).chain(front);
     Pipeline {
         version: 0,
         until: ground.drain.until_deadline(),
-        routes: Routes::build(&config.agents, &config.public_url),
+        routes: Routes::build(routes, &config.public_url),
         agents,
         listeners: ListenerRules::default(),
         open: Rules::default(),
@@ -393,12 +425,14 @@ fn pipeline(
         }),
         drain: ground.drain.clone(),
         own_headers: own_headers(config),
+        hops: ground.hops.clone(),
         head: hygiene::Bounds {
             fields: config.limits.header_fields,
             target_bytes: config.limits.target_bytes,
         },
         tokens,
         envelope: None,
+        front: None,
         keys: None,
         cors: config.cors.as_ref().map(Cors::new),
         catalogue: None,

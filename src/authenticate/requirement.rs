@@ -119,6 +119,14 @@ impl Requirement {
         self.0.open
     }
 
+    /// What to answer a caller who is admitted without a credential and asks for what needs one; `None`: there is none to show.
+    pub fn missing(&self) -> Option<Error> {
+        let challenges = &self.0.missing;
+        (!challenges.is_empty()).then(|| Error::Missing {
+            challenges: Arc::clone(challenges),
+        })
+    }
+
     /// Who a caller that an earlier requirement admitted is to this one for the same credentials, if it admits the caller.
     pub fn readmit(&self, principal: &Principal) -> Option<Arc<Principal>> {
         let again = |verifier: &Arc<Verifier>| Some(self.0.unless_revoked(verifier.again(principal)));

@@ -20,7 +20,7 @@ use http::HeaderValue;
 pub use self::judgement::{Again, Asks, Judgement};
 pub use self::ownership::Ownership;
 pub use self::point::{NextPoints, Point, Points, Refused, Why};
-pub use self::policy::{Asked, Asking, Came, Decision, Judged, Policies, Rules};
+pub use self::policy::{Asked, Asking, Came, Decision, Judged, Policies, Rules, condition_holds};
 use crate::a2a::{Binding, Call, Generation, Operation, RpcId, TaskId};
 use crate::authenticate::Principal;
 use crate::route::RouteMatch;

@@ -14,7 +14,7 @@ use crate::a2a::metadata::Metadata;
 use crate::a2a::{Call, TaskId};
 use crate::authenticate::Principal;
 use crate::config::Allow;
-use crate::expression::{Failure, Value};
+use crate::expression::{Expression, Failure, Value};
 use crate::observe::record::RequestId;
 
 /// The variables that are known before the body is.
@@ -106,6 +106,11 @@ impl Rules {
         }
         Judged::Denied { failed }
     }
+}
+
+/// Whether an expression holds for a call; one that cannot be evaluated does not.
+pub fn condition_holds(when: &Expression, principal: &Principal, asking: &Asking) -> bool {
+    holds(when.evaluate(|name| asking.variable(principal, name))) == Ok(true)
 }
 
 fn holds(given: Result<Value, Failure>) -> Result<bool, Failure> {

@@ -5,6 +5,7 @@
 //! that was fetched and cannot be trusted takes the agent out of service, because what it demands of callers is not known
 //! any more. Knows nothing of how cards are fetched (`Source`) and of what is enforced (`Keeper`).
 
+mod approval;
 mod cors;
 mod places;
 mod refresh;
@@ -17,16 +18,22 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::a2a::card::{KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, publish, publish_v0_1};
+use crate::a2a::card::{
+    Differences, KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, differences, publish, publish_v0_1,
+};
 use crate::a2a::{self, Generation};
 use crate::audit::{Event, Trail};
 use crate::catalogue::Entry;
-use crate::config::{ApiKeyPlace, AuditEvent, Scheme, SchemeKind};
+use crate::config::{self, ApiKeyPlace, AuditEvent, Scheme, SchemeKind};
 
+pub use approval::{Approval, Differing, KeepAgain, Unapproved, begin};
 pub use cors::Cors;
 pub use places::{Place, extended_places, places};
-pub use refresh::{FetchError, Keeper, OutOfService, Source, refresh_loop};
+pub use refresh::{FetchError, Keeper, OutOfService, Source, look, refresh_loop};
 pub use serve::{Published, confide, serve};
+
+/// Differences in one line of the audit trail: the log has the others.
+const MOST_RECORDED: usize = 8;
 
 /// What is known of an agent's card. The texts name upstream addresses: for the log and the admin listener only.
 #[derive(Clone, Debug)]
@@ -125,6 +132,7 @@ pub struct CardStore {
     agent: Arc<str>,
     max_age: Duration,
     state: ArcSwap<CardState>,
+    approval: Approval,
     audit: Option<Trail>,
 }
 
@@ -134,9 +142,17 @@ impl CardStore {
         Self {
             agent: Arc::from(agent),
             max_age,
+            approval: Approval::default(),
             state: ArcSwap::from_pointee(CardState::NotFetched { last_error: None }),
             audit: None,
         }
+    }
+
+    /// Cards that differ from an approved one are dealt with as the configuration says.
+    #[must_use]
+    pub fn approving(mut self, config: &config::Card) -> Self {
+        self.approval = Approval::new(config);
+        self
     }
 
     /// What changes is recorded there.
@@ -154,6 +170,10 @@ impl CardStore {
                 ..Event::new(event, "ok")
             });
         }
+    }
+
+    pub fn approval(&self) -> &Approval {
+        &self.approval
     }
 
     pub fn max_age(&self) -> Duration {
@@ -196,9 +216,12 @@ impl CardStore {
                 if last_error.is_some() {
                     tracing::info!(agent, place, "agent card can be refreshed again");
                 }
-                if card.published.etag != etag {
+                let changes = differences(&card.origin, &current.origin);
+                if card.published.etag != etag || !changes.is_empty() {
                     tracing::info!(agent, place, ?etag, "agent card changed");
-                    self.record(AuditEvent::CardPublished, &told("changed"));
+                    tell(agent, &changes);
+                    let detail = format!("{}; {}", told("changed"), shortly(&changes));
+                    self.record(AuditEvent::CardPublished, &detail);
                 }
             }
             CardState::NotFetched { .. } => {
@@ -209,6 +232,16 @@ impl CardStore {
                 tracing::info!(agent, place, ?etag, "agent is back in service");
                 self.record(AuditEvent::AgentInService, &told("back"));
             }
+        }
+        if !known && !current.origin.duplicate_skills.is_empty() {
+            let skills = current.origin.duplicate_skills.len();
+            let first = current.origin.duplicate_skills.first();
+            tracing::warn!(
+                agent,
+                skills,
+                first,
+                "skills of the agent card have the id of another one before them, and are left out"
+            );
         }
         if signed {
             tracing::debug!(agent, "the signatures of the agent card are not published");
@@ -232,6 +265,20 @@ impl CardStore {
         self.state.store(Arc::new(CardState::OutOfService {
             reason: Arc::from(reason),
         }));
+    }
+
+    /// A card came, and what is in service stays.
+    fn settle(&self) {
+        if let CardState::Ready {
+            card,
+            last_error: Some(_),
+        } = self.state.load().as_ref()
+        {
+            self.state.store(Arc::new(CardState::Ready {
+                card: Arc::clone(card),
+                last_error: None,
+            }));
+        }
     }
 
     /// Remembers why no card came; what is in service stays.
@@ -262,6 +309,38 @@ impl CardStore {
             CardState::OutOfService { .. } => return,
         };
         self.state.store(Arc::new(state));
+    }
+}
+
+/// One line each; they are bounded, and their texts clean.
+fn tell(agent: &str, differences: &Differences) {
+    for difference in &differences.listed {
+        let (member, matters) = (&*difference.member, difference.matters);
+        let (before, after) = (difference.before.as_deref(), difference.after.as_deref());
+        tracing::info!(
+            agent,
+            member,
+            before,
+            after,
+            matters,
+            "a member of the agent card is different"
+        );
+    }
+    if differences.left_out > 0 {
+        let more = differences.left_out;
+        tracing::info!(agent, more, "more members of the agent card are different");
+    }
+}
+
+/// For one line of the audit trail.
+fn shortly(differences: &Differences) -> String {
+    let listed = differences.listed.iter().take(MOST_RECORDED);
+    let members: Vec<String> = listed.map(ToString::to_string).collect();
+    let more = differences.listed.len().saturating_sub(MOST_RECORDED) + differences.left_out;
+    match (members.is_empty(), more) {
+        (true, _) => "the same members".to_owned(),
+        (false, 0) => members.join("; "),
+        (false, more) => format!("{}; and {more} more", members.join("; ")),
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::{CardStore, Place};
+use super::{CardStore, Place, approval};
 use crate::a2a::card::{CardError, OriginCard, Publication, read};
 use crate::config::shown_url;
 
@@ -53,8 +53,13 @@ pub trait Keeper {
     /// What is served and enforced with this card.
     fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService>;
 
-    /// Whether it left the card in service.
+    /// Whether it left a good card in service: this one, or the approved one if this one is held.
     fn keep(&self, place: &str, origin: OriginCard) -> bool {
+        approval::keep(self, place, origin)
+    }
+
+    /// Puts a card in service. Whether it is.
+    fn publish(&self, place: &str, origin: OriginCard) -> bool {
         match self.decide(&origin) {
             Ok(publication) => {
                 self.store().accept(place, origin, publication);
@@ -110,6 +115,13 @@ fn kept(found: Result<(String, OriginCard), Missed>, keeper: &impl Keeper) -> bo
             false
         }
     }
+}
+
+/// Looks for a card once, and says where it is.
+pub async fn look<S: Source>(source: &S, places: &[Place]) -> Result<(String, OriginCard), String> {
+    find(source, places).await.map_err(|missed| match missed {
+        Missed::NoCard(cause) | Missed::Untrusted(cause) => cause,
+    })
 }
 
 enum Missed {

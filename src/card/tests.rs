@@ -331,6 +331,8 @@ impl Keeper for CardStore {
             extended: true,
             upstream: Vec::new(),
             overrides: serde_json::Map::new(),
+            hidden_skills: Vec::new(),
+            skill_texts: std::collections::BTreeMap::new(),
         })
     }
 }

@@ -28,6 +28,8 @@ fn entry(card: &Value, public_url: &str) -> Arc<Entry> {
         extended: true,
         upstream: Vec::new(),
         overrides: serde_json::Map::default(),
+        hidden_skills: Vec::new(),
+        skill_texts: std::collections::BTreeMap::new(),
     };
     Arc::new(Entry::of(&publish(&origin, &publication), &publication))
 }
@@ -70,8 +72,8 @@ fn an_entry_of_an_odd_card_has_what_can_be_read() {
     assert!(shown.get("iconUrl").is_none() && shown.get("provider").is_none());
     assert_eq!(shown["defaultInputModes"], json!([]));
     assert_eq!(shown["defaultOutputModes"], json!(["e/f"]));
-    let bare = |tags: Value| json!({ "id": "s", "name": "", "description": "", "tags": tags });
-    assert_eq!(shown["skills"], json!([bare(json!(["t"])), bare(json!([]))]));
+    let skill = json!({ "id": "s", "name": "", "description": "", "tags": ["t"] });
+    assert_eq!(shown["skills"], json!([skill]), "of two of one id the first");
 }
 
 #[test]

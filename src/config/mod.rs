@@ -5,6 +5,7 @@
 //! mistake. Whether the named certificates, keys and folders are good is found out by the stages that use them; `Invalid`
 //! keeps for them what of a configuration with mistakes names files.
 
+mod card;
 mod check;
 mod envelope;
 mod environment;

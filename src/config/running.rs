@@ -1,12 +1,12 @@
 //! One configuration after another in a running gateway: what is different, what cannot be, and which files it reads.
 //!
-//! Reads nothing but secrets that stand in files of their own.
+//! Reads nothing but secrets and cards that stand in files of their own.
 
 use std::path::{Path, PathBuf};
 
 use super::model::{
-    ClientCertificates, Config, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store, TokenProof,
-    TokenServer, Upstream, UpstreamCredential,
+    CardFile, ClientCertificates, Config, KeySource, ListenerTls, Redis, RedisLogin, RedisServers, SchemeKind, Store,
+    TokenProof, TokenServer, Upstream, UpstreamCredential,
 };
 use super::{Problem, Secret, join, place};
 
@@ -30,6 +30,7 @@ impl Config {
             security_schemes,
             decision_points,
             cors,
+            front_door,
             catalogue,
             agents,
             agents_directory,
@@ -53,6 +54,7 @@ impl Config {
             && *security_schemes == other.security_schemes
             && *decision_points == other.decision_points
             && *cors == other.cors
+            && *front_door == other.front_door
             && *catalogue == other.catalogue
             && *agents == other.agents
             && *agents_directory == other.agents_directory
@@ -141,6 +143,14 @@ impl Config {
             }
         }
         for (index, agent) in next.agents.iter_mut().enumerate() {
+            let most = agent.card.max_bytes;
+            for (name, file) in [("file", &mut agent.card.file), ("approved", &mut agent.card.approved)] {
+                let Some(file) = file else { continue };
+                match CardFile::read(file.path.clone(), most) {
+                    Ok(read) => *file = read,
+                    Err(cause) => problems.push(Problem::new(format!("{}.card.{name}", place("agents", index)), cause)),
+                }
+            }
             let Some(credential) = &mut agent.upstream.credential else {
                 continue;
             };
@@ -198,6 +208,9 @@ impl Config {
             files.extend(point.ca.clone());
             files.extend(token.map(Path::to_owned));
         }
+        let cards = self.agents.iter().map(|agent| &agent.card);
+        let cards = cards.flat_map(|card| [&card.file, &card.approved]).flatten();
+        files.extend(cards.map(|file| file.path.clone()));
         for upstream in self.agents.iter().map(|agent| &agent.upstream) {
             let pair = upstream.tls.client.iter();
             files.extend(upstream.tls.ca.clone());

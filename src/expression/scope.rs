@@ -125,6 +125,13 @@ impl Scope {
         }
     }
 
+    /// What a rule reads that chooses the agent: as `policy`, without what is known with the agent alone.
+    pub fn front_door() -> Self {
+        let mut scope = Self::policy();
+        scope.variables.retain(|(name, _)| !matches!(*name, "agent" | "skill"));
+        scope
+    }
+
     /// What a mapping reads of a verified credential.
     pub fn credential() -> Self {
         let certificate = Type::Object(vec![

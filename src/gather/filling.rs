@@ -15,7 +15,9 @@ pub struct Filling {
     pub count: usize,
     /// The elements of the array, with commas between them.
     pub tasks: Vec<u8>,
-    seen: HashSet<TaskId>,
+    /// A task and the source that it is of, where each has tasks of its own.
+    seen: HashSet<(usize, TaskId)>,
+    apart: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,15 @@ impl Filling {
             count: 0,
             tasks: Vec::new(),
             seen: HashSet::new(),
+            apart: false,
         }
+    }
+
+    /// Tasks of one id are different ones where they are of different sources.
+    #[must_use]
+    pub fn apart(mut self) -> Self {
+        self.apart = true;
+        self
     }
 
     /// Merges what is at hand. Tasks that are not taken are dropped.
@@ -50,7 +60,8 @@ impl Filling {
                 Step::End => return Filled::Page,
                 Step::Task(index, task, raw) => {
                     let taken = sources.get(index).is_some_and(|source| takes(source, &task));
-                    if taken && self.seen.insert(task) {
+                    let of = if self.apart { index } else { 0 };
+                    if taken && self.seen.insert((of, task)) {
                         self.add(&raw);
                     }
                 }

@@ -7,6 +7,7 @@
 mod filling;
 pub mod list;
 pub mod probe;
+pub mod span;
 #[cfg(test)]
 mod tests;
 pub mod token;

@@ -280,7 +280,7 @@ const POSING_EXTENSIONS: &[&str] = &[
 ];
 
 /// Fields that never go on: of the connection (RFC 9110 §7.6.1), framing that is made anew, names that proxies speak with,
-/// cookies (no A2A binding has a use for them), and `Expect`, which is answered here.
+/// cookies (no A2A binding has a use for them), and `Expect`, which is answered here. `Via` is the gateway's own by then (`hops`).
 fn stays(name: &HeaderName) -> bool {
     match name.as_str() {
         "connection"
@@ -295,7 +295,6 @@ fn stays(name: &HeaderName) -> bool {
         | "expect"
         | "cookie"
         | "forwarded"
-        | "via"
         | "x-real-ip"
         | "x-cluster-client-ip"
         | "true-client-ip"

@@ -174,6 +174,7 @@ fn refusal(reason: Reason, detail: Option<&str>) -> Option<AuditEvent> {
         | Reason::VersionNotSupported
         | Reason::TaskBeginning
         | Reason::OwnersDiffer
+        | Reason::AgentNotNamed
         | Reason::UnsupportedOperation
         | Reason::PushNotSupported
         | Reason::PushUnreadable
@@ -184,6 +185,7 @@ fn refusal(reason: Reason, detail: Option<&str>) -> Option<AuditEvent> {
         | Reason::MessageDuplicate
         | Reason::ExtendedCardNotConfigured
         | Reason::AgentNotReady
+        | Reason::LoopDetected
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
         | Reason::UpstreamConnect

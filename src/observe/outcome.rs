@@ -84,6 +84,8 @@ reasons! {
     TaskBeginning = "task_beginning", Downstream;
     /// The task and the context of one call belong to different endpoints.
     OwnersDiffer = "owners_differ", Downstream;
+    /// A call at the front door goes to no agent: it names none, and no rule sends it anywhere.
+    AgentNotNamed = "agent_not_named", Downstream;
     /// The agent's generation has no such operation, and what it has cannot stand in for it.
     UnsupportedOperation = "unsupported_operation", Downstream;
     /// Push notifications of an agent of another generation would reach the caller in that one's form.
@@ -110,6 +112,8 @@ reasons! {
     ExtendedCardNotConfigured = "extended_card_not_configured", Downstream;
     /// No card yet, or the agent is out of service.
     AgentNotReady = "agent_not_ready", Upstream;
+    /// The call has passed this gateway before, or too many gateways (`Via`).
+    LoopDetected = "loop_detected", Upstream;
     /// The endpoint that owns the task cannot be reached, or is not configured any more.
     OwnerUnavailable = "owner_unavailable", Upstream;
     /// An endpoint did not answer what all endpoints were asked: a list, or who knows a task.

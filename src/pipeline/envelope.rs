@@ -67,7 +67,12 @@ impl Pipeline {
             downstream,
             about: About::default(),
         };
-        match talk.take(parts, body, &mut held).await {
+        let passed = self.hops.pass(parts).map_err(Reject::from);
+        let taken = match passed {
+            Ok(()) => talk.take(parts, body, &mut held).await,
+            Err(circle) => Err(circle),
+        };
+        match taken {
             Ok(answered) => Ok(answered.into_response(held, None)),
             Err(reject) => {
                 let timestamp = talk.timestamp();

@@ -11,6 +11,7 @@ use http::request;
 use http_body_util::Full;
 
 use super::catalogue::Document;
+use super::extended;
 use super::judging::{Shown, not_allowed};
 use super::{Downstream, Entry, Pipeline, naming};
 use crate::a2a::security::Security;
@@ -20,7 +21,7 @@ use crate::authorize::{self, Decision, Judged, Policies};
 use crate::balance::Ask;
 use crate::config::{self, DecisionKind, Direction, LimitBound, LimitKey, RateOf};
 use crate::http::hygiene;
-use crate::observe::{Reason, Record};
+use crate::observe::Record;
 use crate::owners::Named;
 use crate::parse;
 use crate::respond::body::Held;
@@ -121,6 +122,13 @@ impl Pipeline {
         held: &mut Held,
     ) -> Result<Ending, Reject> {
         let (route, addressed) = match self.enter(downstream, parts, held)? {
+            Entry::Call(route, _) if self.front.as_ref().is_some_and(|front| front.index == route.agent) => {
+                lines.say(
+                    "route",
+                    "the front door, which chooses an agent by what is under way; ask at that agent's own address",
+                );
+                return Ok(Ending::Elsewhere);
+            }
             Entry::Call(route, addressed) => (route, addressed),
             Entry::Card(_) => {
                 lines.say("route", "the card of an agent, which is everybody's");
@@ -137,8 +145,8 @@ impl Pipeline {
                 );
                 return Ok(Ending::Allowed);
             }
-            Entry::Keys(_) => {
-                lines.say("route", "the gateway's own key set, which is everybody's");
+            Entry::Published(_) => {
+                lines.say("route", "what the gateway publishes of itself, which is everybody's");
                 return Ok(Ending::Allowed);
             }
             Entry::Catalogue(_, Document::Api | Document::Ai) => {
@@ -246,9 +254,7 @@ impl Pipeline {
             }
             told_points(lines, policies);
         }
-        if call.operation == Operation::ExtendedCard && principal.is_anonymous() {
-            return Err(Reject::new(Reason::ExtendedCardNotConfigured));
-        }
+        extended::known(agent, &enforced, &principal, call.operation)?;
         let ask = Ask {
             context: call.context.as_ref().map(|context| context.as_str()),
             principal: (!principal.is_anonymous()).then_some(&*principal.id),

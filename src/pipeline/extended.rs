@@ -9,9 +9,11 @@ use http::{HeaderValue, Response, header};
 
 use super::send::place;
 use super::translate::{CONDITIONS, OF_ANOTHER_BODY, Translating, drop_fields};
-use super::{Agent, Enforced};
+use super::{Agent, Downstream, Enforced, Pipeline};
 use crate::a2a::answer::Whole;
+use crate::a2a::card::Shown;
 use crate::a2a::{self, Operation};
+use crate::authenticate::Principal;
 use crate::authorize::Permit;
 use crate::balance::{Ask, Fault};
 use crate::card;
@@ -28,8 +30,45 @@ impl Enforced {
     }
 }
 
+/// Refuses whoever has not proved who it is (A2A 1.0 §3.1.11), and says how to where the agent has an extended card.
+pub(super) fn known(
+    agent: &Agent,
+    enforced: &Enforced,
+    principal: &Principal,
+    operation: Operation,
+) -> Result<(), Reject> {
+    if operation != Operation::ExtendedCard || !principal.is_anonymous() {
+        return Ok(());
+    }
+    let has_one = || {
+        agent
+            .card
+            .current()
+            .is_some_and(|current| current.origin.capabilities.extended)
+    };
+    let missing = enforced.requirement.missing().filter(|_| has_one());
+    Err(missing.map_or_else(
+        || Reject::new(Reason::ExtendedCardNotConfigured),
+        |missing| Reject::from(&missing),
+    ))
+}
+
+/// What is for one caller alone is kept by nobody, and is no version of anything.
+pub(super) fn private(mut answered: Answered) -> Answered {
+    let headers = &mut answered.parts.headers;
+    for name in [header::ETAG, header::LAST_MODIFIED, header::EXPIRES, header::AGE] {
+        headers.remove(name);
+    }
+    let private = HeaderValue::from_static("private, no-store");
+    headers.insert(header::CACHE_CONTROL, private);
+    headers.append(header::VARY, HeaderValue::from_static("Authorization"));
+    answered
+}
+
 /// The answer to a call for the extended card.
 pub(super) async fn ask(
+    pipeline: &Pipeline,
+    downstream: &Downstream,
     agent: &Agent,
     permit: &Permit,
     outgoing: Box<Outgoing>,
@@ -37,13 +76,12 @@ pub(super) async fn ask(
     record: &mut Record,
 ) -> Result<Answered, Reject> {
     let call = permit.call();
-    if permit.principal().is_anonymous() {
-        return Err(Reject::new(Reason::ExtendedCardNotConfigured));
-    }
     let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
     let card = fetched(agent, permit, outgoing, record).await?;
     let publication = current.publication.of(call.generation);
-    let bytes = a2a::card::answer_extended(&call.id, &card, &publication).map_err(|error| {
+    let at = (downstream, record.address);
+    let read = |shown: Shown<'_>| a2a::card::answer_extended(&call.id, &card, &publication, shown);
+    let bytes = pipeline.shown_to(agent, permit, at, read)?.map_err(|error| {
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
         Reject::new(Reason::UpstreamBadAnswer)
     })?;

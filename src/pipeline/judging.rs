@@ -125,8 +125,13 @@ impl Pipeline {
     }
 
     pub(super) fn asked(&self, downstream: &Downstream, agent: &Agent, client: IpAddr) -> Asked {
+        self.asked_of(downstream, &agent.metrics.name, client)
+    }
+
+    /// The same where no agent is chosen yet.
+    pub(super) fn asked_of(&self, downstream: &Downstream, agent: &Arc<str>, client: IpAddr) -> Asked {
         Asked {
-            agent: agent.metrics.name.clone(),
+            agent: agent.clone(),
             listener: self
                 .listener(downstream)
                 .map_or(&downstream.listener, |listener| &listener.name)

@@ -7,9 +7,11 @@ mod agent;
 mod catalogue;
 mod current;
 mod deliver;
+mod enter;
 mod envelope;
 mod explain;
 mod extended;
+mod front;
 mod gathering;
 mod judging;
 mod naming;
@@ -30,7 +32,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::{Addressed, Call, Generation, Operation, RpcId, grpc, http_json, json};
+use crate::a2a::{Addressed, Call, Operation, RpcId, grpc, json};
 use crate::affinity::{Affinity, Inquiry, Knowledge};
 use crate::authenticate::{self, Principal, Verifiers};
 use crate::authorize::{self, Permit, Ruled, Rules};
@@ -38,11 +40,12 @@ use crate::drain::Drain;
 use crate::envelope::Desk as EnvelopeDesk;
 use crate::gather::probe::Asker;
 use crate::gather::token::Tokens;
+use crate::http::hops::Hops;
 use crate::http::{forwarded, hygiene};
 use crate::observe::record::Observer;
 use crate::observe::{Outcome, Reason, Record, TraceId};
 use crate::owners::Named;
-use crate::push::{self, Desk};
+use crate::push::Desk;
 use crate::ratelimit::{Metered, Slot, Stage};
 use crate::respond::answered::Answered;
 use crate::respond::body::Held;
@@ -50,13 +53,14 @@ use crate::respond::reject::Form;
 use crate::respond::{Body, Reject};
 use crate::route::{self, Place, RouteMatch, Routes};
 use crate::upstream::{self, InName, Outgoing, Subject};
-use crate::{a2a, assertion, card, parse};
+use crate::{a2a, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
-use self::catalogue::Document;
 pub use self::catalogue::{Budget, Catalogue};
 pub use self::current::{Current, Downstream};
+use self::enter::Entry;
 pub use self::explain::Explanation;
+pub use self::front::{Behind, FrontDoor, Ground as FrontGround};
 pub use self::judging::{CallPolicy, ListenerRule, ListenerRules, SkillDemand};
 use self::judging::{Case, Shown};
 use self::reading::Reading;
@@ -80,12 +84,15 @@ pub struct Pipeline {
     pub observer: Arc<Observer>,
     pub drain: Drain,
     pub head: hygiene::Bounds,
+    pub hops: Arc<Hops>,
     /// By which agents are told who calls: none comes from a caller.
     pub own_headers: Arc<[HeaderName]>,
     pub json: json::Limits,
     pub tokens: Arc<Tokens>,
     /// `None`: the envelope protocol is off.
     pub envelope: Option<Arc<EnvelopeDesk>>,
+    /// `None`: there is none.
+    pub front: Option<Arc<FrontDoor>>,
     /// By which others check what is signed here, if anything is.
     pub keys: Option<Arc<card::Published>>,
     /// Whose pages may read what is published, if anybody's.
@@ -94,23 +101,6 @@ pub struct Pipeline {
     pub catalogue: Option<Arc<Catalogue>>,
     pub body_idle: std::time::Duration,
     pub body_whole: std::time::Duration,
-}
-
-/// What a request is for.
-enum Entry {
-    Card(route::AgentIndex),
-    Keys(Arc<card::Published>),
-    /// Which agents there are.
-    Catalogue(Arc<Catalogue>, Document),
-    /// A browser asks whether a page may read what is published.
-    Preflight,
-    /// How to get a token for an agent.
-    Metadata(Arc<Enforced>),
-    Call(RouteMatch, Addressed),
-    /// A notification for the webhook that is sealed in its path, or the question whether there is one.
-    Notification(RouteMatch, Box<str>),
-    /// A message of the envelope protocol.
-    Message,
 }
 
 /// Who makes a call and where it goes, as the message has shown that it stands for.
@@ -151,8 +141,8 @@ impl Pipeline {
             };
             let mut deadline = None;
             let answered = match self.enter(&downstream, &parts, &mut held) {
-                Ok(Entry::Card(agent)) => self.card(agent, &parts, held),
-                Ok(Entry::Keys(keys)) => Ok(self.published(&keys, &parts, held)),
+                Ok(Entry::Card(current)) => self.card(&current, &parts, held),
+                Ok(Entry::Published(published)) => Ok(self.published(&published, &parts, held)),
                 Ok(Entry::Catalogue(catalogue, document)) => {
                     Box::pin(self.catalogue(&catalogue, document, client, &downstream, &parts, held)).await
                 }
@@ -169,7 +159,28 @@ impl Pipeline {
                             deadline = hygiene::deadline(&parts.headers, held.record.started().into());
                         }
                     }
-                    let called = self.call(route, addressed, client, &downstream, &mut parts, body, &mut held, None);
+                    let called = match &self.front {
+                        Some(front) if front.index == route.agent => Either::Right(Box::pin(self.at_front(
+                            front,
+                            route,
+                            addressed,
+                            client,
+                            &downstream,
+                            &mut parts,
+                            body,
+                            &mut held,
+                        ))),
+                        _ => Either::Left(self.call(
+                            route,
+                            addressed,
+                            client,
+                            &downstream,
+                            &mut parts,
+                            body,
+                            &mut held,
+                            None,
+                        )),
+                    };
                     match until(deadline, called).await {
                         Ok(answered) => Ok(answered.into_response(held, deadline)),
                         Err(reject) => Err((reject, held)),
@@ -191,91 +202,6 @@ impl Pipeline {
         }
     }
 
-    /// The head: clean, and for an agent that is served here.
-    fn enter(&self, downstream: &Downstream, parts: &request::Parts, held: &mut Held) -> Result<Entry, Reject> {
-        if let Some(reason) = downstream.refusal.of(parts) {
-            return Err(Reject::new(reason));
-        }
-        downstream.trusted(held)?;
-        hygiene::check(parts, self.head)?;
-        let not_allowed = |methods| Reject::new(Reason::MethodNotAllowed).allowing(methods);
-        let is_asked = || self.cors.is_some() && card::Cors::is_asked(parts);
-        if let Some(desk) = &self.envelope
-            && desk.path == parts.uri.path()
-        {
-            return match parts.method {
-                Method::POST => Ok(Entry::Message),
-                _ => Err(not_allowed("POST")),
-            };
-        }
-        if let Some(keys) = &self.keys
-            && assertion::PLACE == parts.uri.path()
-        {
-            return match parts.method {
-                Method::GET | Method::HEAD => Ok(Entry::Keys(keys.clone())),
-                Method::OPTIONS if is_asked() => Ok(Entry::Preflight),
-                _ => Err(not_allowed("GET, HEAD")),
-            };
-        }
-        if let Some(catalogue) = &self.catalogue
-            && let Some(document) = catalogue.document(parts.uri.path())
-        {
-            return match parts.method {
-                Method::GET | Method::HEAD => Ok(Entry::Catalogue(catalogue.clone(), document)),
-                Method::OPTIONS if is_asked() => Ok(Entry::Preflight),
-                _ => Err(not_allowed("GET, HEAD")),
-            };
-        }
-        let route = self.routes.select(parts.uri.path(), || hygiene::host(parts))?;
-        let agent = self.agent(route)?;
-        held.record.agent = Some(agent.metrics.clone());
-        match route.place {
-            Place::Rpc if parts.method != Method::POST => Err(not_allowed("POST")),
-            Place::Card | Place::Metadata if is_asked() => Ok(Entry::Preflight),
-            Place::Card | Place::Metadata if parts.method != Method::GET && parts.method != Method::HEAD => {
-                Err(not_allowed("GET, HEAD"))
-            }
-            Place::Rpc => Ok(Entry::Call(route, Addressed::JsonRpc)),
-            Place::Card => Ok(Entry::Card(route.agent)),
-            Place::Metadata => agent.in_service().map(Entry::Metadata),
-            Place::Below { base } => {
-                let path = parts.uri.path().get(base..).unwrap_or_default();
-                let sealed = push::sealed(path).filter(|_| agent.relay.is_some());
-                if let Some(sealed) = sealed.filter(|_| parts.method == Method::POST) {
-                    return Ok(Entry::Notification(route, Box::from(sealed)));
-                }
-                let enforced = agent.in_service()?;
-                // Some agents of 0.1 ask first whether their notifications are wanted there.
-                if let Some(sealed) = sealed.filter(|_| parts.method == Method::GET && enforced.is_of_0_1()) {
-                    return Ok(Entry::Notification(route, Box::from(sealed)));
-                }
-                if hygiene::is_grpc(parts) {
-                    // Its paths are whole: nothing stands before them.
-                    if base > 0 || !enforced.bindings.contains(&a2a::Binding::Grpc) {
-                        return Err(Reject::new(Reason::NoRoute));
-                    }
-                    let method = grpc::method(path).ok_or_else(|| Reject::new(Reason::UnknownMethod))?;
-                    if parts.method != Method::POST {
-                        return Err(not_allowed("POST"));
-                    }
-                    return Ok(Entry::Call(route, Addressed::Grpc(method)));
-                }
-                // The extended card of 0.2 goes with JSON-RPC.
-                if !enforced.bindings.contains(&a2a::Binding::HttpJson) && path != http_json::EXTENDED_CARD_OF_0_2 {
-                    return Err(Reject::new(Reason::NoRoute));
-                }
-                // Whatever is served: a path of a generation that is not must not go on as a tenant's.
-                match http_json::read_target(parts.method.as_str(), path, &Generation::SPOKEN) {
-                    Ok(target) => Ok(Entry::Call(route, Addressed::HttpJson(Box::new(target)))),
-                    Err(http_json::TargetError::Method { allowed }) => Err(not_allowed(allowed)),
-                    Err(http_json::TargetError::Unknown | http_json::TargetError::Malformed) => {
-                        Err(Reject::new(Reason::NoRoute))
-                    }
-                }
-            }
-        }
-    }
-
     #[expect(clippy::too_many_arguments, reason = "what a request is made of, once")]
     async fn call<B>(
         &self,
@@ -294,6 +220,10 @@ impl Pipeline {
         let agent = self.agent(route)?;
         let enforced = agent.in_service()?;
         enforced.serves(&addressed)?;
+        // A message that stands for a call has passed.
+        if delegated.is_none() {
+            self.hops.pass(parts)?;
+        }
         // What an address may ask counts before anybody's credential is checked.
         let limited = |limited| agent.limited(&limited);
         let slot = held.slot.insert(Slot::default());
@@ -393,6 +323,7 @@ impl Pipeline {
             }
             false => None,
         };
+        extended::known(agent, &enforced, permit.principal(), call.operation).map_err(in_form)?;
         held.record.admit(call.operation).map_err(|it| in_form(it.into()))?;
         let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
@@ -423,8 +354,9 @@ impl Pipeline {
         let translating = Translating::begin(&enforced, told, head, &mut outgoing, gathered, desk, naming);
         let translating = translating.map_err(in_form)?;
         if enforced.fetches(call.operation) {
-            let answered = extended::ask(agent, &permit, outgoing, translating, &mut held.record);
-            return Box::pin(answered).await.map_err(in_form);
+            let record = &mut held.record;
+            let answered = extended::ask(self, downstream, agent, &permit, outgoing, translating, record);
+            return Box::pin(answered).await.map(extended::private).map_err(in_form);
         }
         if gathered {
             let spoken = enforced.spoken(call.generation).map(Spoken::dialect);
@@ -474,9 +406,10 @@ impl Pipeline {
             .send(agent, &reading.permit, ownership, way, outgoing, held, awaited)
             .await
             .map_err(in_form)?;
-        self.receive(reading, downstream, sent, translating, held)
-            .await
-            .map_err(in_form)
+        let received = self.receive(reading, downstream, sent, translating, held).await;
+        let is_card = call.operation == Operation::ExtendedCard;
+        let private = |received| if is_card { extended::private(received) } else { received };
+        received.map(private).map_err(in_form)
     }
 
     /// For the webhooks of a call, where they are relayed.
@@ -558,15 +491,11 @@ impl Pipeline {
 
     fn card(
         &self,
-        agent: route::AgentIndex,
+        current: &card::Current,
         parts: &request::Parts,
         held: Held,
     ) -> Result<Response<Body>, (Reject, Held)> {
-        let current = self.agents.get(agent.0).and_then(|agent| agent.card.current());
-        let Some(current) = current else {
-            return Err((Reject::new(Reason::AgentNotReady), held));
-        };
-        match self.asked_card(&current, parts) {
+        match self.asked_card(current, parts) {
             Ok(card) => Ok(self.published(card, parts, held)),
             Err(reject) => Err((reject, held)),
         }

@@ -12,7 +12,7 @@ use super::send::Sent;
 use super::translate::{First, Translating};
 use super::{Agent, Downstream, Pipeline};
 use crate::a2a::answer::End;
-use crate::a2a::card::CardError;
+use crate::a2a::card::{CardError, Shown};
 use crate::a2a::{self, Binding, Dialect, Operation, grpc};
 use crate::authorize::Permit;
 use crate::balance::Fault;
@@ -127,7 +127,9 @@ impl Pipeline {
         learn::note(&mut held.record, &revealed);
         let is_card = permit.call().operation == Operation::ExtendedCard;
         if is_card {
-            whole.body = extended_card(agent, permit, &whole.body, speaks, outcome)?;
+            let at = (&**downstream, held.record.address);
+            let read = |shown: Shown<'_>| extended_card(agent, permit, &whole.body, (speaks, outcome), shown);
+            whole.body = self.shown_to(agent, permit, at, read)??;
         }
         let is_turned = is_card && speaks.binding == Binding::Grpc && outcome == Outcome::Ok;
         match (translating, asked) {
@@ -181,27 +183,23 @@ fn conceal(agent: &Agent, permit: &Permit, speaks: Dialect, body: Bytes) -> Resu
     }
 }
 
-/// The extended card, rewritten like the public one; only for callers who proved who they are (A2A 1.0 §3.1.11). One that came
-/// over gRPC is in JSON then, which has the forms of all generations.
+/// The extended card, rewritten like the public one, with the skills that its caller may use. One that came over gRPC is in JSON then, which has the forms of all generations.
 fn extended_card(
     agent: &Agent,
     permit: &Permit,
     bytes: &Bytes,
-    speaks: Dialect,
-    outcome: Outcome,
+    (speaks, outcome): (Dialect, Outcome),
+    shown: Shown<'_>,
 ) -> Result<Bytes, Reject> {
     let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
-    if permit.principal().is_anonymous() {
-        return Err(Reject::new(Reason::ExtendedCardNotConfigured));
-    }
     let publication = current.publication.of(permit.call().generation);
     let rewritten = match speaks.binding {
-        Binding::JsonRpc => a2a::card::rewrite_extended_answer(bytes, &publication),
+        Binding::JsonRpc => a2a::card::rewrite_extended_answer(bytes, &publication, shown),
         Binding::HttpJson | Binding::Grpc if outcome == Outcome::AgentError => Ok(bytes.clone()),
-        Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication),
+        Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication, shown),
         Binding::Grpc => grpc::to_json(speaks.generation, Operation::ExtendedCard, bytes)
             .map_err(|_| CardError::NotAnAnswer)
-            .and_then(|card| a2a::card::rewrite_extended_card(&card.into(), &publication)),
+            .and_then(|card| a2a::card::rewrite_extended_card(&card.into(), &publication, shown)),
     };
     rewritten.map_err(|error| {
         tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");

@@ -216,6 +216,26 @@ impl Translating {
         }))
     }
 
+    /// The gateway's own answer to a call, which is one of JSON-RPC in this generation, in the caller's form.
+    pub fn told(call: &Call, generation: Generation, answer: Bytes) -> Result<Answered, Reject> {
+        let told = Dialect {
+            generation,
+            binding: Binding::JsonRpc,
+        };
+        if call.dialect() == told {
+            return Ok(Answered::gathered(answer, Outcome::Ok, 0));
+        }
+        let translating = Self {
+            pair: Arc::new(Pair::plain(call.dialect(), told)),
+            again: None,
+            desk: None,
+            naming: None,
+            under_way: None,
+        };
+        let (parts, ()) = http::Response::new(()).into_parts();
+        translating.finish(call, parts, &Whole::http(200, answer), &[], Outcome::Ok)
+    }
+
     /// What an agent of 0.1 told of its task, whose events do not say it.
     pub fn knows(&mut self, revealed: &[Revealed]) {
         let context = revealed.iter().find_map(|one| one.context.as_ref());

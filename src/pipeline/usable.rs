@@ -3,13 +3,16 @@
 //! Told by the rules and by what skills demand, for a message that says nothing of itself: a rule that reads its metadata may allow
 //! less, and decision points are not asked. So it is for the eye alone; each call is judged by itself.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{Enforced, SkillDemand};
+use super::{Agent, Downstream, Enforced, Pipeline, SkillDemand};
+use crate::a2a::card::Shown;
 use crate::a2a::metadata::Metadata;
 use crate::a2a::{Binding, Call, Generation, Operation, RpcId};
 use crate::authenticate::Principal;
-use crate::authorize::{Asked, Asking, Policies};
+use crate::authorize::{Asked, Asking, Permit, Policies};
+use crate::respond::Reject;
 
 /// One caller, as one agent sees it.
 #[derive(Clone, Copy)]
@@ -17,6 +20,26 @@ pub(super) struct Caller<'a> {
     pub principal: &'a Principal,
     pub policies: Policies<'a>,
     pub asked: &'a Asked,
+}
+
+impl Pipeline {
+    /// Reads an extended card with what tells which of its skills the caller is shown.
+    pub(super) fn shown_to<T>(
+        &self,
+        agent: &Agent,
+        permit: &Permit,
+        (downstream, client): (&Downstream, IpAddr),
+        read: impl FnOnce(Shown<'_>) -> T,
+    ) -> Result<T, Reject> {
+        let enforced = agent.in_service()?;
+        let asked = self.asked(downstream, agent, client);
+        let caller = Caller {
+            principal: permit.principal(),
+            policies: self.policies(downstream, agent),
+            asked: &asked,
+        };
+        Ok(read(&|skill| caller.may_use(&enforced, skill)))
+    }
 }
 
 impl Caller<'_> {

@@ -7,7 +7,9 @@ use super::reject::Reject;
 use crate::a2a::grpc::{CallError, FrameError};
 use crate::a2a::{envelope, jsonrpc, translate};
 use crate::observe::Reason;
-use crate::{audit, authenticate, authorize, balance, http::body, http::hygiene, parse, ratelimit, route, upstream};
+use crate::{
+    audit, authenticate, authorize, balance, http::body, http::hops, http::hygiene, parse, ratelimit, route, upstream,
+};
 
 impl From<hygiene::Error> for Reject {
     fn from(error: hygiene::Error) -> Self {
@@ -18,6 +20,14 @@ impl From<hygiene::Error> for Reject {
             }
             hygiene::Error::TargetTooLong => Self::new(Reason::TargetTooLong),
             hygiene::Error::TooManyFields => Self::new(Reason::HeaderTooLarge),
+        }
+    }
+}
+
+impl From<hops::Loop> for Reject {
+    fn from(error: hops::Loop) -> Self {
+        match error {
+            hops::Loop::Again | hops::Loop::TooMany => Self::new(Reason::LoopDetected),
         }
     }
 }

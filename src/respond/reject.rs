@@ -6,6 +6,8 @@
 //! What any A2A server would answer as a JSON-RPC error goes out with HTTP 200, as those servers do (the official clients
 //! read the body only then); what is about HTTP, the caller or the way to the agent has its own status.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
@@ -55,8 +57,8 @@ struct More {
     details: Option<serde_json::Value>,
     /// Where it is known better than by whoever answers.
     form: Option<Form>,
-    /// One more fixed text, for callers whose body has a mistake.
-    explanation: Option<&'static str>,
+    /// One more text, for callers whose body has a mistake; nothing of what was sent.
+    explanation: Option<Cow<'static, str>>,
     /// As the one event of a stream.
     event: bool,
     /// By the codes of 0.1.
@@ -155,9 +157,9 @@ impl Reject {
         &mut self.more.headers
     }
 
-    /// Adds a fixed text, for callers whose call has a mistake.
-    pub fn because(mut self, explanation: &'static str) -> Self {
-        self.more.explanation = Some(explanation);
+    /// Adds a text, for callers whose call has a mistake. It repeats nothing of the call.
+    pub fn because(mut self, explanation: impl Into<Cow<'static, str>>) -> Self {
+        self.more.explanation = Some(explanation.into());
         self
     }
 
@@ -302,6 +304,7 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::InvalidParams
         | Reason::TaskNotFound
         | Reason::OwnersDiffer
+        | Reason::AgentNotNamed
         | Reason::UnsupportedOperation
         | Reason::PushNotSupported
         | Reason::ExtendedCardNotConfigured
@@ -325,6 +328,7 @@ pub fn status(reason: Reason) -> StatusCode {
         | Reason::UpstreamAnswerTooLarge
         | Reason::UpstreamRefused => StatusCode::BAD_GATEWAY,
         Reason::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+        Reason::LoopDetected => StatusCode::LOOP_DETECTED,
         Reason::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -338,7 +342,7 @@ pub fn code(reason: Reason) -> i64 {
         Reason::SessionUnknown | Reason::MessageDuplicate => -32600,
         Reason::Batch | Reason::Notification | Reason::InvalidRequest => -32600,
         Reason::UnknownMethod => -32601,
-        Reason::InvalidParams | Reason::OwnersDiffer => -32602,
+        Reason::InvalidParams | Reason::OwnersDiffer | Reason::AgentNotNamed => -32602,
         Reason::Internal => -32603,
         Reason::TaskNotFound => -32001,
         Reason::PushNotSupported => -32003,
@@ -363,6 +367,7 @@ pub fn code(reason: Reason) -> i64 {
         | Reason::BodyTimeout
         | Reason::BodyMalformed
         | Reason::AgentNotReady
+        | Reason::LoopDetected
         | Reason::TaskBeginning
         | Reason::OwnerUnavailable
         | Reason::EndpointUnavailable
@@ -425,6 +430,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::TaskNotFound => "Task not found",
         Reason::TaskBeginning => "Another call begins a task of this id at this moment",
         Reason::OwnersDiffer => "The task and the context do not belong together",
+        Reason::AgentNotNamed => "It is not clear which agent the call is for",
         Reason::UnsupportedOperation => "This operation is not supported",
         Reason::PushNotSupported => "Push Notification is not supported",
         Reason::PushUnknown => "No webhook is known at this address",
@@ -438,6 +444,7 @@ pub fn text(reason: Reason) -> &'static str {
         Reason::MessageDuplicate => "A message of this id was sent before",
         Reason::ExtendedCardNotConfigured => "Authenticated Extended Card is not configured",
         Reason::AgentNotReady => "The agent is not available at the moment",
+        Reason::LoopDetected => "The call has come back to a gateway that it went through",
         Reason::OwnerUnavailable => "The agent that holds this task is not available at the moment",
         Reason::EndpointUnavailable => "A part of the agent is not available at the moment",
         Reason::UpstreamConnect => "The agent cannot be reached",
@@ -492,9 +499,11 @@ pub fn retry_after(reason: Reason) -> Option<u32> {
         | Reason::VersionNotSupported
         | Reason::TaskNotFound
         | Reason::OwnersDiffer
+        | Reason::AgentNotNamed
         | Reason::UnsupportedOperation
         | Reason::PushNotSupported
         | Reason::ExtendedCardNotConfigured
+        | Reason::LoopDetected
         | Reason::UpstreamTimeout
         | Reason::DeadlineExceeded
         | Reason::UpstreamClosed

@@ -31,7 +31,7 @@ fn statuses_agree_with_whose_fault_it_is() {
         let status = status(reason);
         let agrees = match reason.fault() {
             Fault::Downstream => status == StatusCode::OK || status.is_client_error(),
-            Fault::Upstream => matches!(status.as_u16(), 502..=504),
+            Fault::Upstream => matches!(status.as_u16(), 502..=504 | 508),
             // What time mends is no defect.
             Fault::Internal if retry_after(reason).is_some() => status == StatusCode::SERVICE_UNAVAILABLE,
             Fault::Internal => status == StatusCode::INTERNAL_SERVER_ERROR,

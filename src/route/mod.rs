@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use ahash::RandomState;
 
-use crate::config::{Agent, AgentRoute};
+use crate::config::AgentRoute;
 
 /// The place of an agent in the configuration's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,11 +61,11 @@ pub struct Routes {
 impl Routes {
     /// `public_url` is what callers know as the root of the gateway. Metadata stands before its path, which whoever forwards to
     /// the gateway may leave out.
-    pub fn build(agents: &[Agent], public_url: &str) -> Self {
+    pub fn build<'a>(routes_of: impl IntoIterator<Item = &'a AgentRoute>, public_url: &str) -> Self {
         let mut routes = Self::default();
         let after_scheme = public_url.split_once("://").map_or(public_url, |(_, rest)| rest);
         let prefix = after_scheme.find('/').and_then(|at| after_scheme.get(at..));
-        routes.fill(agents.iter().map(|agent| &agent.route), prefix.unwrap_or_default());
+        routes.fill(routes_of, prefix.unwrap_or_default());
         routes
     }
 

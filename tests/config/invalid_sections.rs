@@ -29,6 +29,67 @@ fn urls() {
 }
 
 #[test]
+fn front_door() {
+    let front = |text: &str, cause: &str| section("front_door", text, &format!("front_door{cause}"));
+    front(
+        "{ path: /maps }",
+        ".path (line 5): has the place of agents[0].path; choose another `path` or `host`",
+    );
+    let both = [("front_door", "{ path: /all }"), ("catalogue", "{ path: /all }")];
+    check(
+        &file(&both),
+        &environment(),
+        "catalogue.path (line 6): is at or below front_door.path; choose another path",
+    );
+    front("{ path: all }", ".path (line 5): must begin with `/`");
+    front(
+        "{ path: /, host: a.example }",
+        " (line 5): has both `path` and `host`; keep one of them",
+    );
+    front(
+        "{ host: \"a b\" }",
+        ".host (line 5): is not a host name; write it without scheme, port or `*`",
+    );
+    front(
+        "{ host: agents.example.com }",
+        ".host (line 5): is the host of public_url, so that agents with a `path` could not be reached; give it a `path`",
+    );
+    front(
+        "{ agents: [ mops ] }",
+        ".agents[0] (line 5): no agent behind the front door is called `mops`",
+    );
+    front(
+        "{ agents: [ maps, maps ] }",
+        ".agents[1] (line 5): `maps` is named twice",
+    );
+    front(
+        "{ default: mops }",
+        ".default (line 5): no agent behind the front door is called `mops`",
+    );
+    let own = "(line 5): cannot be said here: the gateway writes it from what the agents say, serve and demand";
+    for member in ["skills", "capabilities", "url", "securitySchemes"] {
+        front(
+            &format!("{{ card: {{ {member}: [] }} }}"),
+            &format!(".card.{member} {own}"),
+        );
+    }
+    front("{ rules: [ { agent: maps } ] }", ".rules[0].when (line 5): is required");
+    front(
+        "{ rules: [ { when: \"true\", agent: mops } ] }",
+        ".rules[0].agent (line 5): no agent behind the front door is called `mops`",
+    );
+    front(
+        "{ rules: [ { when: \"1\", agent: maps } ] }",
+        ".rules[0].when (line 5): gives int instead of bool",
+    );
+    front(
+        "{ rules: [ { when: \"agent.name == 'x'\", agent: maps } ] }",
+        ".rules[0].when (line 5): at character 1: there is no `agent` here; there are principal, operation, generation, \
+         binding, task, message, source, time",
+    );
+}
+
+#[test]
 fn pages() {
     let cors = |text: &str, expected: &str| section("cors", text, expected);
     cors("{}", "cors.origins (line 5): is required");
@@ -840,6 +901,34 @@ fn upstreams() {
     agent_key(
         "card: { overrides: { Security_Schemes: {} } }",
         "agents[0].card.overrides.Security_Schemes (line 4): cannot be overridden: the gateway writes it from what it serves and enforces",
+    );
+    agent_key(
+        "card: { overrides: { description: null, iconUrl: null } }",
+        "agents[0].card.overrides.description (line 4): cannot be removed: readers refuse a card without it",
+    );
+    agent_key(
+        "card: { file: a.json, url: http://a/card }",
+        "agents[0].card (line 4): has both `file` and `url`; keep one of them",
+    );
+    agent_key(
+        "card: { file: a.json }",
+        "agents[0].card.file (line 4): cannot read /nonexistent/a.json: No such file or directory (os error 2)",
+    );
+    agent_key(
+        "card: { approved: a.json }",
+        "agents[0].card.approved (line 4): cannot read /nonexistent/a.json: No such file or directory (os error 2)",
+    );
+    agent_key(
+        "card: { on_change: refuse }",
+        "agents[0].card.on_change (line 4): expected `publish`, `hold` or `alert`, found `refuse`",
+    );
+    agent_key(
+        "card: { hide_skills: [ \"\" ] }",
+        "agents[0].card.hide_skills[0] (line 4): is empty; write a skill's id, or a part of it and `*`",
+    );
+    agent_key(
+        "card: { skills: { plan: {} } }",
+        "agents[0].card.skills.plan (line 4): changes nothing; give `name`, `description`, `tags` or `examples`",
     );
     agent_key(
         "card: { url: /card.json }",

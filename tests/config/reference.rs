@@ -63,8 +63,9 @@ fn the_schema_describes_every_key() {
             "{name} takes any key"
         );
     }
+    let text = schema.to_string();
     assert!(
-        !schema.to_string().contains("null"),
+        !text.contains("\"null\"") && !text.contains(":null"),
         "a key without a value is a mistake"
     );
 }

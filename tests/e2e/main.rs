@@ -13,6 +13,7 @@
 mod adversarial;
 mod conformance;
 mod faults;
+mod front_door;
 mod harness;
 mod lifecycle;
 mod path;

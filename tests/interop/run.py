@@ -2,8 +2,8 @@
 """Runs every client against every agent and prints what held.
 
     run.py --direct               client -> agent, without a gateway: the baseline
-    run.py --gateway BINARY       client -> TLS and a signed token -> gateway -> agent, then `affinity.py`,
-                                 `pair.py` and `identity.py`
+    run.py --gateway BINARY       client -> TLS and a signed token -> gateway -> agent, then `front.py`,
+                                 `affinity.py`, `pair.py` and `identity.py`
 
 Through the gateway a scenario passes when it succeeds and the client saw the same as in a direct run, which is
 made first. Pairs without a generation in common are compared with a direct run of the same client at another agent. What
@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import affinity
+import front
 import gaps
 import identity
 import pair as two_gateways
@@ -163,7 +164,7 @@ def main() -> int:
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument('--direct', action='store_true')
     mode.add_argument('--gateway', type=Path, metavar='BINARY')
-    parser.add_argument('--part', choices=['all', 'matrix', 'affinity', 'pair', 'identity'], default='all')
+    parser.add_argument('--part', choices=['all', 'matrix', 'front', 'affinity', 'pair', 'identity'], default='all')
     parser.add_argument('--pair', help='only pairs whose name (client>agent) contains this')
     parser.add_argument('--scenario', default='all', help='names with commas')
     parser.add_argument('--jobs', type=int, default=3, help='pairs at a time')
@@ -273,6 +274,7 @@ def run_parts(args: argparse.Namespace, folder: Path, stack: contextlib.ExitStac
         good, bad, record = run_matrix(args, folder, stack)
         passed, failed = passed + good, failed + bad
     for name, part, reason in (
+        ('front', front.run, 'it asks whether a front door finds the right agent'),
         ('affinity', affinity.run, 'it asks whether a gateway finds the right replica'),
         ('pair', two_gateways.run, 'it asks whether two gateways know the same'),
         ('identity', identity.run, 'it asks whether a gateway takes the tokens of a real provider'),

@@ -274,6 +274,9 @@ class Gateway:
     def base(self, name: str) -> str:
         return f'https://{LOOPBACK}:{self.port}/agents/{name}'
 
+    def root(self) -> str:
+        return f'https://{LOOPBACK}:{self.port}'
+
     def v0_1_base(self, name: str) -> str:
         return f'https://{LOOPBACK}:{self.port}/v0.1/{name}'
 

@@ -12,16 +12,24 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::names::same;
-use super::{CardError, Publication, publish, read};
+use super::publish::publish_for;
+use super::{CardError, Publication, read};
 use crate::a2a::RpcId;
 
+/// Whether a caller is shown the skill of this id.
+pub type Shown<'a> = &'a dyn Fn(&str) -> bool;
+
 /// The same for an answer that is nothing but the card (HTTP+JSON).
-pub fn rewrite_extended_card(answer: &Bytes, publication: &Publication) -> Result<Bytes, CardError> {
-    Ok(publish(&read(answer)?, publication).bytes)
+pub fn rewrite_extended_card(answer: &Bytes, publication: &Publication, shown: Shown<'_>) -> Result<Bytes, CardError> {
+    Ok(publish_for(&read(answer)?, publication, shown).bytes)
 }
 
 /// The size of `answer` is bounded by whoever read it.
-pub fn rewrite_extended_answer(answer: &Bytes, publication: &Publication) -> Result<Bytes, CardError> {
+pub fn rewrite_extended_answer(
+    answer: &Bytes,
+    publication: &Publication,
+    shown: Shown<'_>,
+) -> Result<Bytes, CardError> {
     let Members(members) = serde_json::from_slice(answer).map_err(|_not_an_object| CardError::NotAnAnswer)?;
     let error = value(&members, "error")?.filter(|error| error.get() != "null");
     let result = value(&members, "result")?;
@@ -30,7 +38,7 @@ pub fn rewrite_extended_answer(answer: &Bytes, publication: &Publication) -> Res
         (Some(result), None) => read(result.get().as_bytes())?,
         (None, None) | (Some(_), Some(_)) => return Err(CardError::NotAnAnswer),
     };
-    let published = publish(&card, publication);
+    let published = publish_for(&card, publication, shown);
 
     let mut bytes = Vec::with_capacity(answer.len() + published.bytes.len());
     for (name, raw) in &members {
@@ -48,8 +56,13 @@ pub fn rewrite_extended_answer(answer: &Bytes, publication: &Publication) -> Res
 }
 
 /// The JSON-RPC answer to a call, of a card that was fetched. The size of `card` is bounded by whoever fetched it.
-pub fn answer_extended(id: &RpcId, card: &[u8], publication: &Publication) -> Result<Bytes, CardError> {
-    let published = publish(&read(card)?, publication);
+pub fn answer_extended(
+    id: &RpcId,
+    card: &[u8],
+    publication: &Publication,
+    shown: Shown<'_>,
+) -> Result<Bytes, CardError> {
+    let published = publish_for(&read(card)?, publication, shown);
     let mut bytes = Vec::with_capacity(64 + id.0.len() + published.bytes.len());
     bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     bytes.extend_from_slice(&id.0);

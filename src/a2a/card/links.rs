@@ -2,7 +2,7 @@
 //!
 //! A link says nothing of how to call the agent, so it is never rewritten; but one to a server that callers reach through
 //! the gateway only is of no use to them and tells where the agent is. It is left out, and `provider` as a whole, because
-//! readers refuse one without its `url`. What configuration overrides say is the operator's word and not looked at.
+//! readers refuse one without its `url`; so are links that are no text. What configuration overrides say is the operator's word and not looked at.
 
 use serde_json::{Map, Value};
 
@@ -38,16 +38,19 @@ impl Hidden {
 
     /// Whether a member of the card may be published as it is.
     pub(super) fn admits(&self, name: &str, value: &Value) -> bool {
+        // What is no text is no link, and nobody knows where it leads.
+        let admits = |value: &Value| value.is_null() || value.as_str().is_some_and(|url| self.admits_link(url));
         if LINKS.iter().any(|link| same(link, name)) {
-            return value.as_str().is_none_or(|url| self.admits_link(url));
+            return admits(value);
         }
-        if !same(PROVIDER, name) {
+        if !same(PROVIDER, name) || value.is_null() {
             return true;
         }
-        let members = value.as_object().into_iter().flatten();
-        members
-            .filter(|(name, _)| same("url", name))
-            .all(|(_, value)| value.as_str().is_none_or(|url| self.admits_link(url)))
+        let members = value.as_object();
+        members.is_some_and(|members| {
+            let mut urls = members.iter().filter(|(name, _)| same("url", name));
+            urls.all(|(_, url)| admits(url))
+        })
     }
 
     fn admits_link(&self, url: &str) -> bool {

@@ -9,13 +9,16 @@
 //! Deliberately absent: rewriting of other links and of extension URIs (they name documents and identifiers, not the
 //! agent), signing and the verification of signatures.
 
+mod diff;
 mod extended;
+pub mod gather;
 mod links;
 mod names;
 mod publish;
 mod read;
 mod requirement;
 mod scheme;
+mod skills;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -31,11 +34,13 @@ use serde_json::{Map, Value};
 use super::security::{SchemeName, Security};
 use super::{Binding, Generation};
 
-pub use extended::{answer_extended, rewrite_extended_answer, rewrite_extended_card};
-pub use names::{forbidden_overrides, is_forbidden_override};
+pub use diff::{Difference, Differences, differences};
+pub use extended::{Shown, answer_extended, rewrite_extended_answer, rewrite_extended_card};
+pub use names::{forbidden_overrides, is_forbidden_override, is_required};
 pub use publish::publish;
 pub use read::{generation, read};
 pub use scheme::{KeyPlace, SchemeForm, SchemeFormKind};
+pub use skills::SkillPattern;
 pub use summary::{Provider, SkillSummary, Summary};
 pub use v0_1::publish_v0_1;
 
@@ -57,9 +62,16 @@ pub struct OriginCard {
     pub security: Result<Security, CardError>,
     /// The schemes that the card defines; `None` for one that the gateway cannot read.
     pub schemes: BTreeMap<SchemeName, Option<SchemeForm>>,
+    /// The ids of skills that were left out of `members`, because another one before them has the same id.
+    pub duplicate_skills: Vec<String>,
 }
 
 impl OriginCard {
+    /// As JSON.
+    pub fn to_bytes(&self) -> Bytes {
+        Bytes::from(Value::Object(self.members.clone()).to_string())
+    }
+
     pub fn name(&self) -> Option<&str> {
         self.members.get("name").and_then(Value::as_str)
     }
@@ -165,8 +177,12 @@ pub struct Publication {
     pub extended: bool,
     /// The URLs of the agent's own servers, to which no link of the card may lead.
     pub upstream: Vec<String>,
-    /// Top-level members that replace the origin's. Names that `is_forbidden_override` refuses are ignored.
+    /// Top-level members that replace the origin's, or remove it (`null`). Names that `is_forbidden_override` refuses are ignored.
     pub overrides: Map<String, Value>,
+    /// Skills that are published nowhere.
+    pub hidden_skills: Vec<SkillPattern>,
+    /// Members of skills that replace the origin's, by the skills' ids.
+    pub skill_texts: BTreeMap<String, Map<String, Value>>,
 }
 
 impl Publication {

@@ -25,6 +25,17 @@ const GOVERNED: [&str; 11] = [
     "authentication",
 ];
 
+/// Other top-level members that every card has.
+const REQUIRED: [&str; 7] = [
+    "name",
+    "description",
+    "version",
+    "capabilities",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "skills",
+];
+
 /// Members of `capabilities` that the gateway writes itself.
 const GOVERNED_CAPABILITIES: [&str; 3] = ["streaming", "pushNotifications", "extendedAgentCard"];
 
@@ -38,6 +49,11 @@ pub fn forbidden_overrides() -> &'static [&'static str] {
 
 pub fn is_forbidden_override(name: &str) -> bool {
     is_governed(name)
+}
+
+/// Whether readers refuse a card without this member (A2A 0.3 §5.5, 1.0 §4.4.1).
+pub fn is_required(name: &str) -> bool {
+    REQUIRED.iter().any(|required| same(required, name))
 }
 
 pub(super) fn is_governed(name: &str) -> bool {

@@ -12,19 +12,31 @@ use serde_json::{Map, Value};
 use super::links::Hidden;
 use super::names::{is_governed, is_governed_capability, is_governed_in_skill, member, same};
 use super::read::generation;
-use super::{OriginCard, Publication, PublishedCard, requirement, v0_1};
+use super::{OriginCard, Publication, PublishedCard, requirement, skills, v0_1};
 use crate::a2a::security::{SchemeName, Security};
 use crate::a2a::{Binding, Generation};
 
 pub fn publish(origin: &OriginCard, input: &Publication) -> PublishedCard {
+    publish_for(origin, input, &|_| true)
+}
+
+/// For one caller, to whom skills are shown of which `shown` is true.
+pub(super) fn publish_for(origin: &OriginCard, input: &Publication, shown: &dyn Fn(&str) -> bool) -> PublishedCard {
     let forms = &input.served;
     let mut card = Map::new();
     let hidden = Hidden::of(origin, input);
     let own = origin.members.iter().filter(|(name, value)| hidden.admits(name, value));
-    let passed = own.chain(&input.overrides);
-    for (name, value) in passed.filter(|(name, _)| !is_governed(name)) {
+    for (name, value) in own.filter(|(name, _)| !is_governed(name)) {
         card.insert(name.clone(), value.clone());
     }
+    for (name, value) in input.overrides.iter().filter(|(name, _)| !is_governed(name)) {
+        if value.is_null() {
+            card.retain(|known, _| !same(name, known));
+        } else {
+            card.insert(name.clone(), value.clone());
+        }
+    }
+    skills::publish(&mut card, input, shown);
     if input.of_0_1 {
         v0_1::complete(&mut card);
     }

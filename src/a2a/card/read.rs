@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::names::{member, text};
-use super::{Capabilities, CardError, Interface, MAX_DEPTH, OriginCard, SchemeForm, requirement};
+use super::{Capabilities, CardError, Interface, MAX_DEPTH, OriginCard, SchemeForm, requirement, skills};
 use crate::a2a::json::{ErrorKind, Limits, Strict};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation};
@@ -18,7 +18,7 @@ pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
         column: error.column(),
     })?;
     let depth = depth(&value);
-    let Value::Object(members) = value else {
+    let Value::Object(mut members) = value else {
         return Err(CardError::NotObject);
     };
     if depth > MAX_DEPTH {
@@ -27,7 +27,9 @@ pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
     if has_twins(bytes) {
         return Err(CardError::DuplicateMember);
     }
+    let duplicate_skills = skills::drop_twins(&mut members);
     Ok(OriginCard {
+        duplicate_skills,
         interfaces: interfaces(&members)?,
         capabilities: capabilities(&members)?,
         security: security(&members),

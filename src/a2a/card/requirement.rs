@@ -151,6 +151,20 @@ fn read_scopes(value: &Value) -> Option<Vec<String>> {
         .collect()
 }
 
+/// The same requirement in an order of its own, for comparison.
+pub(super) fn in_order(security: &Security) -> Security {
+    let alternatives = sorted(security).into_iter().map(|alternative| {
+        let uses = alternative.into_iter().map(|(scheme, scopes)| SchemeUse {
+            scheme: scheme.to_owned(),
+            scopes: scopes.into_iter().map(str::to_owned).collect(),
+        });
+        uses.collect()
+    });
+    Security {
+        alternatives: alternatives.collect(),
+    }
+}
+
 /// The same requirement whatever the order of its parts, for comparison only.
 fn sorted(security: &Security) -> Vec<Vec<(&str, Vec<&str>)>> {
     let mut alternatives: Vec<Vec<(&str, Vec<&str>)>> = security

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::methods::{Method, Shape};
 use super::name::task_of;
-use super::wire::{WireError, walk};
+use super::wire::{WireError, pieces, put_text, walk};
 use crate::a2a::jsonrpc::{MAX_ID_BYTES, MAX_REFERENCES};
 use crate::a2a::{Binding, Call, ContextId, Generation, Operation, RpcId, TaskId};
 
@@ -94,20 +94,44 @@ pub fn read_call(method: &Method, message: &[u8]) -> Result<Call, CallError> {
 
 /// The tenant that a request names; in 0.3 there is none.
 pub fn read_tenant<'a>(method: &Method, message: &'a [u8]) -> Option<&'a str> {
-    let tenant = match (method.generation, method.operation) {
-        (Generation::V0_1 | Generation::V0_3, _) => return None,
-        (Generation::V1_0, Operation::PushList) => 4,
-        (Generation::V1_0, _) => 1,
-    };
+    let tenant = tenant_field(method)?;
     let mut found = "";
     let read = walk(message, |number, field| {
-        if number == tenant {
+        if number == u32::from(tenant) {
             found = field.text()?;
         }
         Ok::<_, WireError>(())
     });
     read.ok()?;
     Some(found).filter(|tenant| !tenant.is_empty())
+}
+
+/// The same request with another tenant, or none. One that cannot be read stays as it is.
+pub fn with_tenant(method: &Method, message: &[u8], tenant: Option<&str>) -> Vec<u8> {
+    let Some(place) = tenant_field(method) else {
+        return message.to_vec();
+    };
+    let mut out = Vec::with_capacity(message.len() + tenant.map_or(0, str::len) + 4);
+    let read = pieces(message, |number, piece| {
+        if number != u32::from(place) {
+            out.extend_from_slice(piece);
+        }
+    });
+    if read.is_err() {
+        return message.to_vec();
+    }
+    if let Some(tenant) = tenant {
+        put_text(&mut out, place, tenant);
+    }
+    out
+}
+
+fn tenant_field(method: &Method) -> Option<u8> {
+    match (method.generation, method.operation) {
+        (Generation::V0_1 | Generation::V0_3, _) => None,
+        (Generation::V1_0, Operation::PushList) => Some(4),
+        (Generation::V1_0, _) => Some(1),
+    }
 }
 
 /// What the walk has gathered; empty is absent.

@@ -23,7 +23,7 @@ mod wire;
 
 pub use super::model::Error;
 pub use answer::{AnswerError, read_answer};
-pub use call::{CallError, read_call, read_tenant};
+pub use call::{CallError, read_call, read_tenant, with_tenant};
 pub use fault::{read_fault, write_fault, write_refusal};
 pub use frame::{FrameError, Frames, PREFIX_BYTES, frame, only_message};
 pub use health::{HEALTH, is_serving};

@@ -99,6 +99,33 @@ pub(super) fn walk<'a, E: From<WireError>>(
     Ok(())
 }
 
+/// The same with each field as it is written, its tag included.
+pub(super) fn pieces<'a>(message: &'a [u8], mut each: impl FnMut(u32, &'a [u8])) -> Result<(), WireError> {
+    let mut rest = Rest(message);
+    while !rest.0.is_empty() {
+        let before = rest.0;
+        let (number, kind) = rest.tag()?;
+        rest.field(number, kind, 0)?;
+        each(number, before.get(..before.len() - rest.0.len()).unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// Appends a field that is text.
+pub(super) fn put_text(out: &mut Vec<u8>, number: u8, text: &str) {
+    out.push(number << 3 | 2);
+    let mut length = text.len();
+    loop {
+        let seven = u8::try_from(length & 0x7f).unwrap_or_default();
+        length >>= 7;
+        out.push(if length > 0 { seven | 0x80 } else { seven });
+        if length == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(text.as_bytes());
+}
+
 struct Rest<'a>(&'a [u8]);
 
 const END_GROUP: u8 = 4;

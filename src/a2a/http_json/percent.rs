@@ -31,6 +31,13 @@ pub(super) fn decode_form(text: &str) -> Option<Cow<'_, str>> {
     decode(text)
 }
 
+/// A text as one segment of a path.
+pub fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    encode(text, &mut out);
+    out
+}
+
 /// Appends a text with everything escaped that is not unreserved (RFC 3986 §2.3), so that it reads the same in a path, in a
 /// query and in a form.
 pub(super) fn encode(text: &str, out: &mut String) {

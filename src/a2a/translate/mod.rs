@@ -89,6 +89,17 @@ struct RequestBody<'a> {
 }
 
 impl Pair {
+    /// With nothing that an agent or a caller would be told besides.
+    pub fn plain(caller: Dialect, agent: Dialect) -> Self {
+        Self {
+            caller,
+            agent,
+            tenant: None,
+            named: None,
+            asked: None,
+        }
+    }
+
     /// What the agent is asked for a call. Without somebody who stands in for `webhooks`, none is set at an agent of
     /// another generation: it would call them in its own.
     pub fn request(

@@ -9,7 +9,7 @@ use super::super::units::Size;
 use super::super::{join, place};
 use super::limits::{MOST_BODY, Rules};
 use super::names::{self, Unique};
-use super::{Check, DAY, MILLISECOND, catalogue, credential, envelope, policy, push, security, upstream, url};
+use super::{Check, DAY, MILLISECOND, card, catalogue, credential, envelope, policy, push, security, upstream, url};
 use crate::a2a::card::is_forbidden_override;
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, v0_1};
@@ -226,7 +226,13 @@ fn route(check: &mut Check<'_>, key: &str, raw: &RawAgent, taken: &mut Taken) ->
 }
 
 /// A path that is no agent's, for something of the gateway itself.
-pub fn own_path(check: &mut Check<'_>, key: &str, path: &str, routes: &[Option<AgentRoute>]) -> Option<String> {
+pub fn own_path(
+    check: &mut Check<'_>,
+    key: &str,
+    path: &str,
+    raw: &Raw,
+    routes: &[Option<AgentRoute>],
+) -> Option<String> {
     let mut faults = route_faults(path);
     if path == "/" {
         faults.push("must not be `/`, which is an agent's");
@@ -245,7 +251,11 @@ pub fn own_path(check: &mut Check<'_>, key: &str, path: &str, routes: &[Option<A
                 .is_some_and(|rest| rest.starts_with('/'))
         };
         if path == base || (!base.is_empty() && below()) {
-            let taken = join(&place("agents", index), "path");
+            // The front door stands behind the agents.
+            let taken = match index < raw.agents.items().count() {
+                true => join(&place("agents", index), "path"),
+                false => "front_door.path".to_owned(),
+            };
             check.problem(key, format!("is at or below {taken}; choose another path"));
             return None;
         }
@@ -253,7 +263,7 @@ pub fn own_path(check: &mut Check<'_>, key: &str, path: &str, routes: &[Option<A
     good.then(|| path.to_owned())
 }
 
-fn route_faults(path: &str) -> Vec<&'static str> {
+pub fn route_faults(path: &str) -> Vec<&'static str> {
     let mut faults = Vec::new();
     if path == "/" {
         return faults;
@@ -291,16 +301,31 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
             );
         }
     }
+    card::removals(check, key, raw);
     let overrides: Map<String, Value> = raw.overrides.clone();
     let refresh = check.time(&join(key, "refresh"), raw.refresh, MILLISECOND * 100, DAY);
     let max_bytes = check.size(&join(key, "max_bytes"), raw.max_bytes, Size::kib(1), Size::mib(16));
     let max_age = check.time(&join(key, "max_age"), raw.max_age, std::time::Duration::ZERO, DAY * 30);
+    let hide_skills = card::hidden(check, &join(key, "hide_skills"), raw);
+    let skills = card::skills(check, &join(key, "skills"), raw);
+    let (file, approved) = (
+        card::file(check, key, raw, max_bytes),
+        card::approved(check, key, raw, max_bytes),
+    );
+    let (Some(file), Some(approved)) = (file, approved) else {
+        return None;
+    };
     sound.then(|| Card {
         url: raw.url.clone(),
+        file,
+        approved,
+        on_change: card::on_change(raw),
         refresh,
         max_bytes,
         max_age,
         overrides,
+        hide_skills,
+        skills,
         form: match raw.form {
             RawCardForm::Hybrid => CardForm::Hybrid,
             RawCardForm::ByVersion => CardForm::ByVersion,

@@ -42,7 +42,7 @@ pub fn catalogue(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>]
 }
 
 fn path(check: &mut Check<'_>, text: &str, raw: &Raw, routes: &[Option<AgentRoute>]) -> Option<String> {
-    let path = agents::own_path(check, PATH, text, routes)?;
+    let path = agents::own_path(check, PATH, text, raw, routes)?;
     if raw.envelope.as_ref().is_some_and(|envelope| envelope.path == path) {
         check.problem(PATH, "is envelope.path, where messages come; choose another path");
         return None;

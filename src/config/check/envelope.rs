@@ -20,7 +20,7 @@ pub fn envelope(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>])
             "no agent has an `envelope.agent_id`, so that every message would be refused",
         );
     }
-    let path = agents::own_path(check, "envelope.path", &own.path, routes);
+    let path = agents::own_path(check, "envelope.path", &own.path, raw, routes);
     let security = match (&own.security, &raw.security) {
         (Some(own), _) => Some(security::security(check, "envelope.security", own, raw)),
         (None, Some(general)) => Some(security::security(check, "security", general, raw)),

@@ -7,11 +7,13 @@
 
 mod agents;
 mod audit;
+mod card;
 mod catalogue;
 mod cors;
 mod credential;
 mod decisions;
 mod envelope;
+mod front_door;
 mod invalid;
 mod limits;
 mod listeners;
@@ -109,13 +111,17 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let agents_directory = agents_directory.and_then(|folder| check.folder("agents_directory", folder));
     let mut routes = Vec::new();
     let agents = agents::agents(check, raw, &mut routes);
+    let front_door = front_door::front_door(check, raw, &routes);
+    routes.extend(front_door.iter().flatten().map(|front| Some(front.route.clone())));
     let envelope = envelope::envelope(check, raw, &routes);
     let catalogue = catalogue::catalogue(check, raw, &routes);
     if let (Some(schemes), Some(agents)) = (&mut security_schemes, &agents) {
         let senders = envelope.iter().flatten().flat_map(|envelope| &envelope.senders);
         let senders = senders.flat_map(|sender| &sender.callers);
         let rules = listeners.iter().flatten().flat_map(|listener| &listener.allow);
-        let mut claims = policy::claims(agents.iter().map(|agent| &agent.policy), rules, senders);
+        let choices = front_door.iter().flatten().flat_map(|front| &front.rules);
+        let choices = choices.map(|rule| &rule.when);
+        let mut claims = policy::claims(agents.iter().map(|agent| &agent.policy), rules, senders, choices);
         let told = agents.iter().filter_map(|agent| agent.upstream.assertion.as_ref());
         let told = told.flat_map(|assertion| &assertion.claims).map(String::as_str);
         let decided = decision_points.iter().flat_map(decisions::claims);
@@ -146,6 +152,7 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         security_schemes: security_schemes?,
         decision_points: decision_points?,
         cors: cors?,
+        front_door: front_door?,
         catalogue: catalogue?,
         agents: agents?,
         agents_directory,

@@ -10,7 +10,7 @@ use super::super::{join, place};
 use super::names::{self, Unique};
 use super::{Check, decisions};
 use crate::a2a::Operation;
-use crate::expression::{Scope, Type};
+use crate::expression::{Expression, Scope, Type};
 
 pub fn policy(check: &mut Check<'_>, key: &str, raw: &RawPolicy, points: &Names<RawDecisionPoint>) -> Policy {
     let owner_key = join(key, "task_owner");
@@ -157,12 +157,13 @@ fn patterns(check: &mut Check<'_>, key: &str, raw: &List<String>) -> Vec<String>
         .collect()
 }
 
-/// The claims that the policy of any agent, the rules of a listener, or a rule for other `callers`, ask for, each once: the owners', those
-/// in front of a `=` in a pattern, those that an expression names, and where one reads principals their groups.
+/// The claims that the policy of any agent, the rules of a listener, a rule for other `callers`, or another expression, ask for, each once:
+/// the owners', those in front of a `=` in a pattern, those that an expression names, and where one reads principals their groups.
 pub fn claims<'a>(
     policies: impl Iterator<Item = &'a Policy>,
     rules: impl Iterator<Item = &'a Allow>,
     callers: impl Iterator<Item = &'a CallerPattern>,
+    others: impl Iterator<Item = &'a Expression>,
 ) -> Vec<String> {
     let mut claims: Vec<String> = Vec::new();
     let mut want = |name: &str| {
@@ -187,7 +188,7 @@ pub fn claims<'a>(
             want(name);
         }
     }
-    let expressions = rules.iter().filter_map(|rule| rule.when.as_ref());
+    let expressions = rules.iter().filter_map(|rule| rule.when.as_ref()).chain(others);
     for expression in expressions.filter(|expression| expression.reads("principal")) {
         expression.members().for_each(&mut want);
         want(GROUPS);

@@ -1,9 +1,11 @@
 //! Agents, their upstreams, cards and limits.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{CertificateFiles, Policy, UpstreamAssertion, UpstreamCredential};
+use crate::a2a::card::{OriginCard, SkillPattern};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, Operation, v0_1};
 use crate::config::AgentEnvelope;
@@ -186,13 +188,36 @@ pub struct UpstreamTls {
 pub struct Card {
     /// Where to fetch the card; `None`: `/.well-known/agent-card.json` under each endpoint's base, then the old path.
     pub url: Option<String>,
+    /// The card itself, which is not fetched then.
+    pub file: Option<CardFile>,
+    /// What fetched cards are compared with; `None`: the first one.
+    pub approved: Option<CardFile>,
+    pub on_change: OnChange,
     pub refresh: Duration,
     pub max_bytes: usize,
     /// `Cache-Control: max-age` of the published card.
     pub max_age: Duration,
-    /// Top-level members that replace what the agent says.
+    /// Top-level members that replace what the agent says, or remove it (`null`).
     pub overrides: serde_json::Map<String, serde_json::Value>,
+    pub hide_skills: Vec<SkillPattern>,
+    /// Members of skills that replace what the agent says, by the skills' ids.
+    pub skills: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     pub form: CardForm,
+}
+
+/// A card that an operator keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardFile {
+    pub path: PathBuf,
+    pub card: OriginCard,
+}
+
+/// What becomes of a fetched card that differs from the approved one in what matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnChange {
+    Publish,
+    Hold,
+    Alert,
 }
 
 /// What callers of different generations get.

@@ -79,6 +79,12 @@ events! {
     PushSet = "push_set";
     PushDelete = "push_delete";
     CardPublished = "card_published";
+    /// An agent's card differs from the approved one, and is not published.
+    CardHeld = "card_held";
+    /// The same, and it is published.
+    CardAlert = "card_alert";
+    /// By an operator.
+    CardApproved = "card_approved";
     AgentInService = "agent_in_service";
     AgentOutOfService = "agent_out_of_service";
     EndpointDrained = "endpoint_drained";

@@ -6,6 +6,7 @@
 mod agent;
 mod audit;
 mod credential;
+mod front_door;
 mod policy;
 mod security;
 
@@ -22,6 +23,7 @@ use crate::a2a::security::SchemeName;
 pub use self::agent::*;
 pub use self::audit::*;
 pub use self::credential::*;
+pub use self::front_door::*;
 pub use self::policy::*;
 pub use self::security::*;
 
@@ -44,6 +46,8 @@ pub struct Config {
     pub decision_points: BTreeMap<String, DecisionPoint>,
     /// `None`: no page may read anything.
     pub cors: Option<Cors>,
+    /// `None`: off.
+    pub front_door: Option<FrontDoor>,
     /// `None`: agents are not listed.
     pub catalogue: Option<Catalogue>,
     /// Those of the file, then those of the folder.

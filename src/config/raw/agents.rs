@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::units::{ByteRate, Percent, Rate, Size, Time, Wait};
 use super::{
-    List, RawAgentEnvelope, RawAgentPush, RawCredential, RawEjection, RawHealth, RawListed, RawPolicy, RawQueue,
+    List, Names, RawAgentEnvelope, RawAgentPush, RawCredential, RawEjection, RawHealth, RawListed, RawPolicy, RawQueue,
     RawSecurity, RawUpstreamAssertion,
 };
 use crate::a2a::Operation;
@@ -322,6 +322,18 @@ pub struct RawUpstreamTls {
 pub struct RawCard {
     /// URL of the agent's own card. By default `/.well-known/agent-card.json` at an endpoint, then `/.well-known/agent.json`.
     pub url: Option<String>,
+    /// File with the agent's card, instead of one that is fetched. For an agent that has none, or whose own is not to be believed.
+    /// Read again when it changes. Not with `url`.
+    pub file: Option<String>,
+    /// File with the agent's own card as an operator approved it, which fetched ones are compared with (`on_change`); `a2a-gateway
+    /// card fetch` prints one to save. Read again when it changes. By default the first card in service since the start.
+    pub approved: Option<String>,
+    /// What becomes of a fetched card whose interfaces, security or skills differ from the approved one. `publish`: it is published,
+    /// and the log and the audit trail tell the differences. `alert`: the same, with a warning and the metric
+    /// `a2a_gateway_card_unapproved` until it is approved. `hold`: what is in service stays, or at a start the approved card comes,
+    /// until the new one is approved. Other members hold nothing. `publish`, because agents change with each of their releases, and
+    /// not everybody has somebody who approves.
+    pub on_change: RawOnChange,
     /// How often the card is fetched again.
     pub refresh: Time,
     /// Largest card that is read. Real cards have a few KiB.
@@ -329,8 +341,13 @@ pub struct RawCard {
     /// How long callers may keep the published card (`Cache-Control: max-age`).
     pub max_age: Time,
     /// Members of the published card that replace what the agent says. Not for what the gateway writes itself: addresses,
-    /// security, signatures.
+    /// security, signatures. `null` removes a member that readers can do without, e.g. `iconUrl`.
     pub overrides: serde_json::Map<String, serde_json::Value>,
+    /// Ids of skills that are published in no card, the extended one included; `*` stands for any text. Calls may name them all the
+    /// same: what may be called is said by `policy`.
+    pub hide_skills: List<String>,
+    /// Texts of skills, by their ids, that replace what the agent says.
+    pub skills: Names<RawCardSkill>,
     /// What callers of A2A 0.3 and of 1.0 get, where both are served. `hybrid`: one card with the members of both. `by_version`:
     /// the card of their version alone, by the `A2A-Version` that they send with the request; none means 0.3. `hybrid` by
     /// default, because libraries leave out members that they do not know, but not all that speak 1.0 say so when they fetch a
@@ -342,13 +359,42 @@ impl Default for RawCard {
     fn default() -> Self {
         Self {
             url: None,
+            file: None,
+            approved: None,
+            on_change: RawOnChange::Publish,
             refresh: Time::seconds(5 * 60),
             max_bytes: Size::mib(1),
             max_age: Time::seconds(5 * 60),
             overrides: serde_json::Map::new(),
+            hide_skills: List::default(),
+            skills: Names::default(),
             form: RawCardForm::Hybrid,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawOnChange {
+    Publish,
+    Hold,
+    Alert,
+}
+
+/// What a card says of one skill, in the operator's words.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "CardSkill")]
+pub struct RawCardSkill {
+    /// The skill's name. The agent's by default, like the other members.
+    pub name: Option<String>,
+    /// What the skill does.
+    pub description: Option<String>,
+    /// Words that it is found by.
+    pub tags: List<String>,
+    /// What it may be asked.
+    pub examples: List<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]

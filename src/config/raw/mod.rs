@@ -12,6 +12,7 @@ mod cors;
 mod credential;
 mod decision;
 mod envelope;
+mod front_door;
 mod policy;
 mod push;
 mod redis;
@@ -31,6 +32,7 @@ pub use cors::*;
 pub use credential::*;
 pub use decision::*;
 pub use envelope::*;
+pub use front_door::*;
 pub use policy::*;
 pub use push::*;
 pub use redis::*;
@@ -77,6 +79,8 @@ pub struct Raw {
     pub decision_points: Names<RawDecisionPoint>,
     /// Whose pages may read what is published.
     pub cors: Option<RawCors>,
+    /// One agent in front of all.
+    pub front_door: Option<RawFrontDoor>,
     /// Lists the agents for callers.
     pub catalogue: Option<RawCatalogue>,
     /// The agents behind the gateway. At least one.
@@ -115,6 +119,7 @@ impl Default for Raw {
             security: None,
             decision_points: Names::default(),
             cors: None,
+            front_door: None,
             catalogue: None,
             agents: List::default(),
             agents_directory: None,

@@ -19,6 +19,7 @@ use super::Envelope;
 use super::model::*;
 
 use super::units::{Percent, Rate, Size, Time, Wait};
+use crate::a2a::card::SkillPattern;
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, v0_1};
 
@@ -58,6 +59,7 @@ pub fn redacted(config: &Config) -> Value {
         "envelope": config.envelope.as_ref().map(envelope),
         "assertions": assertions(&config.assertions),
         "cors": config.cors.as_ref().map(cors),
+        "front_door": config.front_door.as_ref().map(front_door),
         "catalogue": config.catalogue.as_ref().map(catalogue),
         "revocations_file": config.revocations.as_deref().map(path),
         "limits": limits(&config.limits),
@@ -78,6 +80,21 @@ pub fn redacted(config: &Config) -> Value {
         "workers": config.workers,
     });
     tidy(&mut shown);
+    shown
+}
+
+fn front_door(front: &FrontDoor) -> Value {
+    let rule = |rule: &FrontRule| json!({ "when": rule.when.source(), "agent": rule.agent });
+    let mut shown = json!({
+        "agents": front.agents,
+        "card": front.card,
+        "max_age": time(front.max_age),
+        "metadata_key": front.metadata_key,
+        "rules": front.rules.iter().map(rule).collect::<Vec<_>>(),
+        "default": front.default,
+        "limits": front.rate_limits.iter().map(rate_limit).collect::<Vec<_>>(),
+    });
+    route(&mut shown, &front.route);
     shown
 }
 
@@ -282,14 +299,18 @@ fn envelope(envelope: &Envelope) -> Value {
     })
 }
 
-fn agent(agent: &Agent) -> Value {
-    let mut shown = json!({ "name": agent.name });
-    match &agent.route {
-        AgentRoute::Path(path) if path.is_empty() => add(&mut shown, "path", "/"),
-        AgentRoute::Path(path) => add(&mut shown, "path", path.clone()),
-        AgentRoute::Host(host) => add(&mut shown, "host", host.clone()),
+fn route(shown: &mut Value, route: &AgentRoute) {
+    match route {
+        AgentRoute::Path(path) if path.is_empty() => add(shown, "path", "/"),
+        AgentRoute::Path(path) => add(shown, "path", path.clone()),
+        AgentRoute::Host(host) => add(shown, "host", host.clone()),
         AgentRoute::Envelope => {}
     }
+}
+
+fn agent(agent: &Agent) -> Value {
+    let mut shown = json!({ "name": agent.name });
+    route(&mut shown, &agent.route);
     add(&mut shown, "upstream", upstream(&agent.upstream));
     if let Some(envelope) = &agent.envelope {
         add(&mut shown, "envelope", json!({ "agent_id": envelope.agent_id }));
@@ -400,10 +421,19 @@ fn upstream(upstream: &Upstream) -> Value {
 fn card(card: &Card) -> Value {
     json!({
         "url": card.url,
+        "file": card.file.as_ref().map(|file| &file.path),
+        "approved": card.approved.as_ref().map(|file| &file.path),
+        "on_change": match card.on_change {
+            OnChange::Publish => "publish",
+            OnChange::Hold => "hold",
+            OnChange::Alert => "alert",
+        },
         "refresh": time(card.refresh),
         "max_bytes": size(card.max_bytes),
         "max_age": time(card.max_age),
         "overrides": card.overrides,
+        "hide_skills": card.hide_skills.iter().map(SkillPattern::as_str).collect::<Vec<_>>(),
+        "skills": card.skills,
         "form": match card.form {
             CardForm::Hybrid => "hybrid",
             CardForm::ByVersion => "by_version",

@@ -1,6 +1,7 @@
 //! The guard in front of hyper, cut at every byte, and the rules on heads of both directions; bodies in a file of their own.
 
 mod body;
+mod hops;
 
 use std::net::IpAddr;
 use std::time::Duration;

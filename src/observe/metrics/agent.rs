@@ -23,6 +23,7 @@ impl Metrics {
             open_streams: self.open_streams.with_label_values(&[name]),
             stream_events: self.stream_events.with_label_values(&[name]),
             ready: self.agent_ready.with_label_values(&[name]),
+            card_unapproved: self.card_unapproved.with_label_values(&[name]),
             upstream_connections: self.upstream_connections.with_label_values(&[name]),
             upstream_retries: self.upstream_retries.with_label_values(&[name]),
             retries_refused: self.retries_refused.with_label_values(&[name]),
@@ -41,6 +42,7 @@ impl Metrics {
     pub fn agent_gone(&self, name: &str) {
         // An error says that nothing was ever said.
         let _unknown = self.agent_ready.remove_label_values(&[name]);
+        let _unknown = self.card_unapproved.remove_label_values(&[name]);
         for state in ENDPOINT_STATES {
             let _unknown = self.endpoints.remove_label_values(&[name, state]);
         }
@@ -76,6 +78,7 @@ pub struct AgentMetrics {
     pub open_streams: IntGauge,
     pub stream_events: IntCounter,
     pub ready: IntGauge,
+    pub card_unapproved: IntGauge,
     pub upstream_connections: IntCounter,
     pub upstream_retries: IntCounter,
     pub retries_refused: IntCounter,

@@ -29,8 +29,10 @@ pub const CERTIFICATE_EXPIRY: &str = "a2a_gateway_certificate_expiry_timestamp_s
 pub const RELOADS: &str = "a2a_gateway_reloads_total";
 pub const CONFIG_APPLIED: &str = "a2a_gateway_config_applied_timestamp_seconds";
 pub const FRAGMENTS_REFUSED: &str = "a2a_gateway_fragments_refused";
+pub const FRONT_DOOR: &str = "a2a_gateway_front_door_calls_total";
 pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
+pub const CARD_UNAPPROVED: &str = "a2a_gateway_card_unapproved";
 pub const UPSTREAM_CONNECTIONS: &str = "a2a_gateway_upstream_connections_opened_total";
 pub const UPSTREAM_FAILURES: &str = "a2a_gateway_upstream_failures_total";
 pub const TOKENS: &str = "a2a_gateway_upstream_tokens_total";
@@ -121,12 +123,20 @@ pub const HELP: &[(&str, &str)] = &[
         "Files of `agents_directory` whose newest version is not in force, because something is wrong with it.",
     ),
     (
+        FRONT_DOOR,
+        "Calls at the front door, by how their agent was found: `affinity`, `named`, `rule`, `default`, `all` for lists and cards, or `none`.",
+    ),
+    (
         STREAMS_REVOKED,
         "Open event streams ended because a new configuration, or a new owner of their task, does not permit them, by reason.",
     ),
     (
         AGENT_READY,
         "1 when the agent's card and security requirement are known.",
+    ),
+    (
+        CARD_UNAPPROVED,
+        "1 while the agent's own card differs from the approved one: held, or published with `on_change: alert`.",
     ),
     (
         UPSTREAM_CONNECTIONS,
@@ -268,7 +278,9 @@ pub struct Metrics {
     pub config_applied: Gauge,
     pub fragments_refused: IntGauge,
     pub streams_revoked: IntCounterVec,
+    pub front_door: IntCounterVec,
     agent_ready: IntGaugeVec,
+    card_unapproved: IntGaugeVec,
     upstream_connections: IntCounterVec,
     upstream_failures: IntCounterVec,
     tokens: IntCounterVec,
@@ -391,7 +403,9 @@ impl Metrics {
             config_applied: make.gauges_f64(CONFIG_APPLIED, &[])?.with_label_values::<&str>(&[]),
             fragments_refused: make.gauge(FRAGMENTS_REFUSED)?,
             streams_revoked: make.counters(STREAMS_REVOKED, &["reason"])?,
+            front_door: make.counters(FRONT_DOOR, &["choice"])?,
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,
+            card_unapproved: make.gauges(CARD_UNAPPROVED, &["agent"])?,
             upstream_connections: make.counters(UPSTREAM_CONNECTIONS, &["agent"])?,
             upstream_failures: make.counters(UPSTREAM_FAILURES, &["agent", "reason"])?,
             tokens: make.counters(TOKENS, &["agent", "result"])?,

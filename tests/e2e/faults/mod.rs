@@ -1,6 +1,7 @@
 //! Agents that misbehave: one script a misbehaviour, and what the caller must see.
 
 mod answers;
+mod cards;
 mod connections;
 mod endpoints;
 mod grpc;

@@ -92,6 +92,11 @@ impl Caller {
     }
 
     pub async fn by(self, key: &str, gateway: &Gateway, operation: Operation, params: &Value) -> Got {
+        self.at("", key, gateway, operation, params).await
+    }
+
+    /// At an interface with this path, without a slash at the end.
+    pub async fn at(self, base: &str, key: &str, gateway: &Gateway, operation: Operation, params: &Value) -> Got {
         let written = self.write(operation, params);
         let mut headers = vec![("x-api-key", key)];
         if self.0.generation == V1_0 {
@@ -107,9 +112,10 @@ impl Caller {
             headers.push(("content-type", "application/json"));
         }
         let path = match (&*written.path, &written.query) {
-            ("", _) => "/".to_owned(),
-            (path, None) => path.to_owned(),
-            (path, Some(query)) => format!("{path}?{query}"),
+            ("", _) if base.is_empty() => "/".to_owned(),
+            ("", _) => base.to_owned(),
+            (path, None) => format!("{base}{path}"),
+            (path, Some(query)) => format!("{base}{path}?{query}"),
         };
         let body = String::from_utf8(written.body).unwrap();
         let answer = call(gateway.address, written.verb.as_str(), &path, &headers, &body).await;

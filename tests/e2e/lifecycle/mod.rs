@@ -2,6 +2,7 @@
 //! program itself.
 
 pub mod binary;
+mod cards;
 mod drain;
 mod examples;
 mod fragments;

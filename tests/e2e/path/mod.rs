@@ -3,7 +3,11 @@
 mod affinity;
 mod balance;
 mod card;
+mod card_approval;
+mod card_interfaces;
+mod card_skills;
 pub mod catalogue;
+mod circles;
 pub mod envelope;
 mod envelope_authentication;
 mod envelope_session_ends;

@@ -119,14 +119,17 @@ fn requirement() -> impl Strategy<Value = Value> {
 
 fn skill() -> impl Strategy<Value = Value> {
     let requirement = || option::of(requirement());
-    object((requirement(), requirement(), requirement()).prop_map(|(a, b, c)| {
-        vec![
-            ("id", Some(json!("s"))),
-            ("security", a),
-            ("securityRequirements", b),
-            ("security_requirements", c),
-        ]
-    }))
+    let id = select(vec!["s", "t", "debug-1", "debug-2"]);
+    object(
+        (id, requirement(), requirement(), requirement()).prop_map(|(id, a, b, c)| {
+            vec![
+                ("id", Some(json!(id))),
+                ("security", a),
+                ("securityRequirements", b),
+                ("security_requirements", c),
+            ]
+        }),
+    )
 }
 
 /// Names that some reader takes for the place of an agent, and names that nobody knows.
@@ -218,7 +221,106 @@ fn outside_of_passed_members(card: &Value) -> String {
     Value::Object(governed.map(|(name, value)| (name.clone(), value.clone())).collect()).to_string()
 }
 
+/// Members of links, of which some lead to a server of the agent.
+fn linked() -> impl Strategy<Value = (String, Value)> {
+    let link = || prop_oneof![3 => address(), 1 => Just(json!("https://docs.example.com/a")), 1 => junk()];
+    prop_oneof![
+        4 => member(),
+        1 => link().prop_map(|url| ("documentationUrl".to_owned(), url)),
+        1 => link().prop_map(|url| ("icon_url".to_owned(), url)),
+        1 => link().prop_map(|url| ("provider".to_owned(), json!({"organization": "o", "url": url}))),
+    ]
+}
+
+/// Every text in it.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(list) => list.iter().flat_map(texts).collect(),
+        Value::Object(members) => members.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// The servers that a card says its agent can be called at.
+fn named(card: &OriginCard) -> Vec<String> {
+    let places = ["url", "additionalInterfaces", "supportedInterfaces"];
+    let places = card
+        .members
+        .iter()
+        .filter(|(name, _)| places.iter().any(|place| names::same(place, name)));
+    let urls = places.flat_map(|(_, value)| match value.as_array() {
+        Some(entries) => entries.iter().filter_map(|entry| entry.get("url")?.as_str()).collect(),
+        None => value.as_str().into_iter().collect::<Vec<_>>(),
+    });
+    urls.filter_map(|url| Some(url.strip_prefix("http://")?.split('/').next()?.to_owned()))
+        .collect()
+}
+
+/// The names of schemes that a card, or a skill of it, names anywhere.
+fn schemes(value: &Value) -> Vec<String> {
+    let Some(members) = value.as_object() else {
+        return Vec::new();
+    };
+    let defined = members.get("securitySchemes").and_then(Value::as_object);
+    let mut found: Vec<String> = defined.into_iter().flat_map(Map::keys).cloned().collect();
+    let demanded = requirement::read(members).ok().flatten().unwrap_or_default();
+    found.extend(demanded.alternatives.into_iter().flatten().map(|wanted| wanted.scheme));
+    let skills = members.get("skills").and_then(Value::as_array);
+    found.extend(skills.into_iter().flatten().flat_map(schemes));
+    found
+}
+
 proptest! {
+    #[test]
+    fn no_form_of_a_card_names_the_agents_servers_foreign_schemes_or_hidden_skills(
+        members in vec(linked(), 0..12),
+        input in input(),
+        by_version in any::<bool>(),
+    ) {
+        let members: Vec<_> = members.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+        let Ok(origin) = read(format!("{{{}}}", members.join(",")).as_bytes()) else {
+            return Ok(());
+        };
+        let configured = format!("a0.{HOST}:80");
+        let input = Publication {
+            by_version,
+            v0_1: true,
+            upstream: vec![format!("http://{configured}/rpc")],
+            hidden_skills: vec![SkillPattern::new("debug-*")],
+            overrides: Map::new(),
+            ..input
+        };
+        let answer = Bytes::from(Value::Object(origin.members.clone()).to_string());
+        let mut forms = vec![publish(&origin, &input)];
+        for generation in Generation::SPOKEN {
+            let of = input.of(generation);
+            forms.push(publish(&origin, &of));
+            let extended = rewrite_extended_card(&answer, &of, &|id| id != "t").unwrap();
+            let value: Value = serde_json::from_slice(&extended).unwrap();
+            let skills = value["skills"].as_array().into_iter().flatten();
+            prop_assert!(skills.filter_map(|skill| skill["id"].as_str()).all(|id| id == "s"), "{}", value);
+            forms.push(PublishedCard { value, bytes: extended });
+        }
+        forms.extend(publish_v0_1(&forms[0], &input));
+        let servers: Vec<String> = named(&origin).into_iter().chain([configured]).collect();
+        let enforced: Vec<&String> = input.enforced.alternatives.iter().flatten().map(|wanted| &wanted.scheme).collect();
+        for form in &forms {
+            let members = form.value.as_object().unwrap().iter();
+            let told = members.filter(|(name, _)| !["skills", "capabilities"].contains(&name.as_str()));
+            for (name, value) in told.filter(|(name, _)| !name.starts_with("x-")) {
+                let leak = texts(value).into_iter().find(|text| servers.iter().any(|server| text.contains(server)));
+                prop_assert_eq!(leak, None, "{}: {}", name, form.value);
+            }
+            for scheme in schemes(&form.value) {
+                prop_assert!(enforced.contains(&&scheme), "{}: {}", scheme, form.value);
+            }
+            let skills = form.value["skills"].as_array().into_iter().flatten();
+            let mut ids = skills.filter_map(|skill| skill["id"].as_str());
+            prop_assert!(ids.all(|id| !id.starts_with("debug-")), "{}", form.value);
+        }
+    }
+
     #[test]
     fn nothing_of_the_agents_place_is_published(card in card(), input in input()) {
         let Ok(origin) = read(card.as_bytes()) else {
@@ -250,6 +352,6 @@ proptest! {
         if let Ok(origin) = read(&bytes) {
             publish(&origin, &publication());
         }
-        let _refused = rewrite_extended_answer(&Bytes::from(bytes), &publication());
+        let _refused = rewrite_extended_answer(&Bytes::from(bytes), &publication(), &|_| true);
     }
 }

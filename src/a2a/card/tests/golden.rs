@@ -111,7 +111,7 @@ fn check_answer(name: &str, served: &[Generation]) {
         served: served.to_vec(),
         ..publication()
     };
-    let rewritten = rewrite_extended_answer(&bytes, &input).unwrap();
+    let rewritten = rewrite_extended_answer(&bytes, &input, &|_| true).unwrap();
     let value: Value = serde_json::from_slice(&rewritten).unwrap();
     assert!(!value.to_string().contains("127.0.0.1"), "{name}");
     check_text(name, &value);
@@ -140,5 +140,5 @@ fn extended_card_0_3_of_a_javascript_hybrid() {
 #[test]
 fn extended_card_refused() {
     let bytes = Bytes::from(file("answer-error.json"));
-    assert_eq!(rewrite_extended_answer(&bytes, &publication()), Ok(bytes));
+    assert_eq!(rewrite_extended_answer(&bytes, &publication(), &|_| true), Ok(bytes));
 }

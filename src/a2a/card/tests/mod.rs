@@ -1,8 +1,10 @@
 //! Cards as real servers print them, and what a hostile or careless one may contain.
 
+mod diff;
 mod generated;
 mod golden;
 mod interfaces;
+mod skills;
 mod v0_1;
 
 use serde_json::{Value, json};
@@ -98,6 +100,8 @@ fn publication() -> Publication {
             "https://cards.internal/maps".to_owned(),
         ],
         overrides: Map::new(),
+        hidden_skills: Vec::new(),
+        skill_texts: BTreeMap::new(),
     }
 }
 
@@ -205,7 +209,7 @@ fn the_extended_card_of_0_2_is_fetched() {
 fn an_extended_card_that_was_fetched_is_put_into_an_answer() {
     let card = json!({"name": "n", "url": "http://10.0.0.9:9999/rpc", "protocolVersion": "0.2.6"});
     let id = crate::a2a::RpcId(Bytes::from_static(b"\"9007199254740993\""));
-    let answer = |card: &str| answer_extended(&id, card.as_bytes(), &publication());
+    let answer = |card: &str| answer_extended(&id, card.as_bytes(), &publication(), &|_| true);
     let got: Value = serde_json::from_slice(&answer(&card.to_string()).unwrap()).unwrap();
     assert_eq!(
         (&got["jsonrpc"], &got["id"]),
@@ -689,7 +693,7 @@ fn an_answer_with_an_extended_card_keeps_its_id() {
     let card = r#"{"name":"N","url":"http://10.0.0.1/"}"#;
     let public = String::from_utf8(publish(&read(card.as_bytes()).unwrap(), &publication()).bytes.to_vec()).unwrap();
     let check = |answer: String, expected: Result<String, CardError>| {
-        let found = rewrite_extended_answer(&Bytes::from(answer.clone()), &publication());
+        let found = rewrite_extended_answer(&Bytes::from(answer.clone()), &publication(), &|_| true);
         let found = found.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
         assert_eq!(found, expected, "{answer}");
     };

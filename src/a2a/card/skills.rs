@@ -1,0 +1,93 @@
+//! Which skills are published, and in whose words.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::Publication;
+use super::names::same;
+
+const SKILLS: &str = "skills";
+
+/// The id of a skill, in which `*` stands for any text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillPattern(String);
+
+impl SkillPattern {
+    pub fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Takes time in proportion to both lengths together.
+    pub fn matches(&self, id: &str) -> bool {
+        let Some((first, rest)) = self.0.split_once('*') else {
+            return self.0 == id;
+        };
+        let Some(mut left) = id.strip_prefix(first) else {
+            return false;
+        };
+        let mut parts: Vec<&str> = rest.split('*').collect();
+        let last = parts.pop().unwrap_or_default();
+        // The first place of each is the best one: it leaves most for the others.
+        for part in parts {
+            let Some((_, after)) = left.split_once(part) else {
+                return false;
+            };
+            left = after;
+        }
+        left.ends_with(last)
+    }
+}
+
+/// Leaves in a card the skills that are published to whoever may see those that `shown` says, in the configured words. A skill
+/// without an id can be named by nobody, and is shown where nothing is hidden.
+pub(super) fn publish(card: &mut Map<String, Value>, input: &Publication, shown: &dyn Fn(&str) -> bool) {
+    // What readers that ignore case take for them.
+    card.retain(|name, _| name == SKILLS || !same(SKILLS, name));
+    let Some(skills) = card.get_mut(SKILLS).and_then(Value::as_array_mut) else {
+        return;
+    };
+    skills.retain(|skill| {
+        let Some(skill) = skill.as_object() else { return true };
+        ids(skill).all(|id| shown(id) && !input.hidden_skills.iter().any(|pattern| pattern.matches(id)))
+    });
+    for skill in skills.iter_mut().filter_map(Value::as_object_mut) {
+        let texts = id(skill).and_then(|id| input.skill_texts.get(id));
+        for (name, value) in texts.into_iter().flatten() {
+            skill.retain(|known, _| known == name || !same(name, known));
+            skill.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// Takes skills out whose id another one before them has, and tells their ids: two readers could take two for it.
+pub(super) fn drop_twins(card: &mut Map<String, Value>) -> Vec<String> {
+    let (mut known, mut twins) = (BTreeSet::new(), Vec::new());
+    if let Some(skills) = card.get_mut(SKILLS).and_then(Value::as_array_mut) {
+        skills.retain(|skill| {
+            let Some(id) = skill.as_object().and_then(id) else {
+                return true;
+            };
+            let is_first = known.insert(id.to_owned());
+            if !is_first {
+                twins.push(id.to_owned());
+            }
+            is_first
+        });
+    }
+    twins
+}
+
+pub(super) fn id(skill: &Map<String, Value>) -> Option<&str> {
+    skill.get("id").and_then(Value::as_str)
+}
+
+/// Every text that some reader takes for the id.
+fn ids(skill: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let members = skill.iter().filter(|(name, _)| same("id", name));
+    members.filter_map(|(_, value)| value.as_str())
+}
