@@ -42,7 +42,7 @@ Examples:
   a2a-gateway schema > gateway.schema.json            for your editor
 
 Signals: SIGTERM and SIGINT drain and end; SIGHUP reads the configuration and every file that it names again.
-Exit codes: 0 ended as asked, 1 not healthy or an audit trail that does not hold, 2 wrong arguments, 64 invalid configuration,
+Exit codes: 0 ended as asked, 1 not healthy, no answer, or an audit trail that does not hold, 2 wrong arguments, 64 invalid configuration,
 69 an address cannot be bound, 70 internal error, 74 the task store or the audit trail cannot be opened.";
 
 #[derive(Subcommand)]

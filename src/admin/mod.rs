@@ -8,6 +8,7 @@
 mod agents;
 mod cards;
 mod endpoints;
+mod fragments;
 mod records;
 
 use std::convert::Infallible;
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 
 use self::records::Place;
 use crate::card::CardState;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Fragments};
 use crate::drain::Drain;
 use crate::http::body::{Bounds, read_whole};
 use crate::listener::Bound;
@@ -43,6 +44,7 @@ const MAX_BODY: usize = 16 * 1024;
 pub struct Admin {
     pub current: Arc<Current>,
     pub config: Arc<ArcSwap<Config>>,
+    pub fragments: Arc<ArcSwap<Fragments>>,
     pub drain: Drain,
 }
 
@@ -95,6 +97,7 @@ impl Admin {
             "/ready" => self.ready(),
             "/metrics" => self.metrics(),
             "/config" => json_answer(StatusCode::OK, &config::redacted(&self.config.load())),
+            fragments::PATH => fragments::show(&self.fragments.load(), &self.config.load()),
             agents::PATH => agents::list(&self.current.load(), &self.config.load()),
             path if endpoints::is_place(path) => endpoints::show(&self.current.load().agents, path),
             path if cards::is_place(path) => cards::show(&self.current.load().agents, path),
@@ -143,6 +146,7 @@ impl Admin {
                 "store_recovering": stats.recovering,
                 "store_outage": pipeline.affinity.outage(),
                 "audit_degraded": pipeline.observer.audit.stats().failing,
+                "fragments_refused": self.fragments.load().refused.len(),
                 "agents": states,
             }),
         )
@@ -217,7 +221,7 @@ fn no_such_place() -> Response<Full<Bytes>> {
     json_answer(
         StatusCode::NOT_FOUND,
         &json!({ "error": "not found", "paths": [
-            "/health", "/ready", "/metrics", "/config",
+            "/health", "/ready", "/metrics", "/config", "/fragments",
             "/cards", "/cards/{agent}/diff", "POST /cards/{agent}/approve",
             "/tasks/{agent}/{id}", "/contexts/{agent}/{id}", "/agents", "/agents/{agent}/endpoints",
             "POST /tasks/{agent}/{id}/owner", "POST /contexts/{agent}/{id}/owner",

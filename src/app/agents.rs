@@ -4,25 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bytes::Bytes;
-use http::StatusCode;
 use rustls_pki_types::ServerName;
-use tokio::sync::Notify;
 use tokio_util::sync::DropGuard;
 
 use super::attending::attend;
+use super::course::{Course, Source, Target};
 use super::leaving;
 use super::rules::{Rules, bindings, is_rooted, public_url, resource, served};
 use crate::a2a::Binding;
-use crate::a2a::card::{OriginCard, Publication};
 use crate::assertion::Signer;
 use crate::audit::Trail;
 use crate::authenticate::Verifiers;
 use crate::authorize::{Ownership, Points, Rules as CallRules};
 use crate::balance::Endpoints;
-use crate::card::{
-    self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Published, Unverified, Verified, Verifier,
-};
+use crate::card::{self, CardStore, Published, Verifier};
 use crate::clock::Clock;
 use crate::config::{self, Config, Problem};
 use crate::drain::Drain;
@@ -34,7 +29,7 @@ use crate::push::{self, Relay};
 use crate::ratelimit::{Ledger, RateLimiter};
 use crate::signing::CardSigner;
 use crate::tls;
-use crate::upstream::{InName, Renewal, Upstream};
+use crate::upstream::{Renewal, Upstream};
 
 /// For one attempt at one address.
 const CARD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -510,158 +505,8 @@ impl Built {
     }
 }
 
-/// One job that fetches cards, and for whom: the agent as the configuration in force has it.
-struct Course {
-    target: ArcSwap<Target>,
-    at_once: Arc<Notify>,
-}
-
-impl Course {
-    /// What is known of the card before anything was fetched is in force.
-    fn begin(self: &Arc<Self>) {
-        let target = self.target.load();
-        let course: Arc<dyn card::KeepAgain> = self.clone();
-        target.agent.card.approval().kept_by(Arc::downgrade(&course));
-        if target.agent.card.current().is_none() {
-            target.keep_managed();
-        }
-        card::begin(&**target);
-    }
-
-    /// Cards are kept by another one from now on, which begins with what is known.
-    fn turn_to(&self, next: Arc<Target>) {
-        let carried = self.target.load().agent.card.state();
-        next.take_over(&self.target.load());
-        let before = self.target.swap(next.clone());
-        // A card may have come between.
-        if !Arc::ptr_eq(&before.agent.card.state(), &carried) {
-            next.take_over(&before);
-        }
-        if !next.agent.is_ready() {
-            self.at_once.notify_one();
-        }
-    }
-}
-
-/// An agent and what decides about its cards.
-struct Target {
-    agent: Arc<Agent>,
-    rules: Arc<Rules>,
-    verifiers: Arc<Verifiers>,
-}
-
-impl Target {
-    /// Publishes and enforces by its own rules what another one knows.
-    fn take_over(&self, before: &Self) {
-        let enforced = self.agent.enforced.load();
-        let in_order = enforced.as_ref().is_none_or(|enforced| enforced.is_of(&self.verifiers));
-        if !Arc::ptr_eq(&self.agent, &before.agent) || !in_order {
-            self.carry(&before.agent.card);
-        }
-    }
-
-    /// The card that the configuration has itself.
-    fn keep_managed(&self) -> bool {
-        let Some(file) = self.rules.managed() else {
-            return false;
-        };
-        self.keep(&file.path.display().to_string(), file.card.clone());
-        true
-    }
-
-    fn carry(&self, before: &CardStore) {
-        if self.keep_managed() {
-            return;
-        }
-        self.agent.card.approval().take_over(before);
-        self.keep_again(before);
-        // Perhaps it is approved by now.
-        if let Some(differing) = before.approval().differing().filter(|differing| differing.held) {
-            self.keep(&differing.place, differing.origin.clone());
-        }
-    }
-
-    fn keep_again(&self, before: &CardStore) {
-        match &*before.state() {
-            CardState::Ready { card, .. } => {
-                self.keep(&card.place, card.origin.clone());
-            }
-            // Until it was looked at again.
-            CardState::OutOfService { reason } => self.agent.card.refuse(reason),
-            CardState::NotFetched { .. } => {}
-        }
-    }
-}
-
-impl card::KeepAgain for Course {
-    fn keep_again(&self, place: &str, origin: OriginCard) {
-        self.target.load().keep(place, origin);
-    }
-}
-
-impl card::Keeper for Target {
-    fn store(&self) -> &CardStore {
-        &self.agent.card
-    }
-
-    fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService> {
-        self.rules.decide(origin, &self.agent, &self.verifiers)
-    }
-}
-
 /// The name that the agent's own servers carry, if it is not the host of their URLs.
 fn server_name(config: &config::Agent) -> Option<ServerName<'static>> {
     let name = config.upstream.tls.server_name.as_ref()?;
     tls::client::server_name(&config.upstream.tls, name).ok()
-}
-
-pub struct Source {
-    upstream: Arc<Upstream>,
-    /// The card comes from the agent's own servers.
-    own: bool,
-    verifier: Option<Verifier>,
-    options: fetch::Options,
-}
-
-impl card::Source for Source {
-    async fn verify(&self, origin: OriginCard) -> Result<Verified, Unverified> {
-        match &self.verifier {
-            Some(verifier) => verifier.verify(origin).await,
-            None => Ok(Verified { origin, until: None }),
-        }
-    }
-
-    fn left(&self, until: u64) -> Duration {
-        self.verifier
-            .as_ref()
-            .map_or(Duration::MAX, |verifier| verifier.left(until))
-    }
-
-    async fn fetch(&self, url: &str) -> Result<Bytes, FetchError> {
-        let mut options = self.options.clone();
-        // The credential is for the agent's own servers; a card from elsewhere is fetched without it.
-        let mut shown = None;
-        if self.own {
-            let dressed = self.upstream.dress_own(&mut options.headers).await;
-            shown = dressed.map_err(|error| FetchError::Failed(error.to_string()))?;
-        }
-        // Made anew by a reload.
-        let fetcher = self.upstream.fetcher();
-        let fetched = fetcher.get(url, &options).await.map_err(|error| {
-            let cause = std::error::Error::source(&error)
-                .map(|cause| format!(": {cause}"))
-                .unwrap_or_default();
-            FetchError::Failed(format!("{error}{cause}"))
-        })?;
-        match fetched.status {
-            StatusCode::OK => Ok(fetched.body),
-            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => Err(FetchError::Absent),
-            status => {
-                if status == StatusCode::UNAUTHORIZED {
-                    self.upstream.refused(&InName::Gateway, shown);
-                }
-                Err(FetchError::Failed(format!("answered {status}")))
-            }
-        }
-    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::agents;
+use super::{agents, course};
 use super::{Error, Prepared, prepare};
 use crate::a2a::card::{Differences, OriginCard, differences};
 use crate::card::{self, FetchError};
@@ -98,7 +98,7 @@ async fn once(fetching: &agents::Fetching) -> Result<Fetched, String> {
 
 /// Keeps what came last, which is what was found.
 struct Seen<'a> {
-    source: &'a agents::Source,
+    source: &'a course::Source,
     last: Mutex<Bytes>,
 }
 

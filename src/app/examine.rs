@@ -9,13 +9,18 @@ use crate::audit;
 use crate::authenticate::Verifiers;
 use crate::authorize::Points;
 use crate::clock::Clock;
-use crate::config::{self, Config, Environment, Problem, Sound, Store, files};
+use crate::config::{self, Config, Environment, Problem, Sound, Standing, Store, files};
 use crate::signing::CardSigner;
 use crate::tls;
 
 /// Reads a configuration file to run it. If it has mistakes, the files that it names are looked into as well. Blocking.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config, Vec<Problem>> {
-    config::examine(path, environment).map_err(|invalid| {
+    load_again(path, environment, &Standing::default())
+}
+
+/// The same beside a configuration in force.
+pub fn load_again(path: &Path, environment: &Environment, standing: &Standing) -> Result<Config, Vec<Problem>> {
+    config::examine_again(path, environment, standing).map_err(|invalid| {
         let found = in_files(&invalid.sound);
         invalid.with_files(found)
     })
@@ -32,15 +37,18 @@ pub fn check(path: &Path, environment: &Environment) -> Result<(), Error> {
     let mut problems: Vec<Problem> = folder.into_iter().collect();
     let file = config.audit.as_ref().and_then(|audit| audit::fault(&audit.file));
     problems.extend(file.map(|cause| Problem::new("audit.file", cause)));
+    let mut of_fragments: Vec<Problem> = config.fragments.problems().cloned().collect();
     match prepare(config, Clock::system(), None) {
-        Ok(_) => {}
+        Ok(prepared) => of_fragments = prepared.config.fragments.problems().cloned().collect(),
         Err(Error::Config(found)) => problems.extend(found),
         Err(error) => return Err(error),
     }
+    places.locate(&mut problems);
+    // They say themselves where they stand.
+    problems.extend(of_fragments);
     if problems.is_empty() {
         return Ok(());
     }
-    places.locate(&mut problems);
     Err(Error::Config(problems))
 }
 

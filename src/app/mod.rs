@@ -6,6 +6,7 @@ mod agents;
 mod assemble;
 mod attending;
 pub mod cards;
+mod course;
 mod examine;
 pub mod explain;
 mod leaving;
@@ -71,7 +72,7 @@ pub struct Prepared {
 }
 
 /// Reads the files that the configuration names. Blocking.
-pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Result<Prepared, Error> {
+pub fn prepare(mut config: Config, clock: Clock, access: Option<AccessLog>) -> Result<Prepared, Error> {
     tls::install_provider();
     let metrics = Metrics::new().map_err(Error::Metrics)?;
     let shared = match &config.state.store {
@@ -95,10 +96,20 @@ pub fn prepare(config: Config, clock: Clock, access: Option<AccessLog>) -> Resul
         shared,
         ledger,
     };
-    let next = assemble::assemble(&config, &ground, None).map_err(|mut problems| {
-        config.places.locate(&mut problems);
-        Error::Config(problems)
-    })?;
+    let next = loop {
+        let mut problems = match assemble::assemble(&config, &ground, None) {
+            Ok(next) => break next,
+            Err(problems) => problems,
+        };
+        let gone = config.leave_out(&problems);
+        for name in &gone {
+            ground.metrics.agent_refused(name);
+        }
+        if gone.is_empty() {
+            config.places.locate(&mut problems);
+            return Err(Error::Config(problems));
+        }
+    };
     Ok(Prepared {
         config,
         ground,
@@ -212,6 +223,7 @@ impl Prepared {
         });
         common.affinity.start(&drain);
         drain.service(common.clone().follow_transfers());
+        common.tell_fragments(&config.fragments);
         let site = common.enter(config, next, sockets, None);
         let addresses = common.listening.load().iter().map(|(_, address)| *address).collect();
         let reloading = Reloading {
@@ -225,6 +237,7 @@ impl Prepared {
             let admin = Admin {
                 current: common.current.clone(),
                 config: common.config.clone(),
+                fragments: common.fragments.clone(),
                 drain: drain.clone(),
             };
             drain.service(admin::serve(Arc::new(admin), socket));

@@ -13,7 +13,7 @@ use super::assemble::{self, Next};
 use super::examine;
 use super::site::{self, Common, Site};
 use crate::audit::{self, Event};
-use crate::config::{AuditEvent, Config, Environment, Problem};
+use crate::config::{AuditEvent, Blame, Config, Environment, Problem, Standing};
 use crate::export::Collector;
 use crate::tls::FileWatch;
 
@@ -45,9 +45,9 @@ pub enum Origin {
 
 impl Origin {
     /// Blocking.
-    fn read(&self, in_force: &Config) -> Result<Config, Vec<Problem>> {
+    fn read(&self, in_force: &Config, standing: &Standing) -> Result<Config, Vec<Problem>> {
         match self {
-            Self::File { path, environment } => examine::load(path, environment),
+            Self::File { path, environment } => examine::load_again(path, environment, standing),
             Self::Fixed => in_force.with_secrets_read_again(),
         }
     }
@@ -165,14 +165,29 @@ impl Reloading {
 
     /// Whether anything is different.
     async fn attempt(&mut self, watched: &mut Vec<PathBuf>, watch: &mut FileWatch) -> Result<bool, Vec<Problem>> {
-        let config = self.read(watched, watch).await?;
-        let mut problems = self.site.config.needs_restart(&config);
-        let (ground, site) = (self.common.ground.clone(), self.site.clone());
-        let assembling = move || {
-            let assembled = assemble::assemble(&config, &ground, Some(&site));
-            (config, assembled)
+        let mut standing = Standing::of(&self.site.config.fragments);
+        let (config, assembled) = loop {
+            let config = self.read(watched, watch, &standing).await?;
+            let (ground, site) = (self.common.ground.clone(), self.site.clone());
+            let assembling = move || {
+                let assembled = assemble::assemble(&config, &ground, Some(&site));
+                (config, assembled)
+            };
+            let (config, assembled) = blocking(assembling).await;
+            let blame = match &assembled {
+                Ok(_) => Blame::Nobody,
+                Err(found) => standing.refuse(found, &config.fragments, &config.places),
+            };
+            match blame {
+                Blame::Nobody => break (config, assembled),
+                Blame::Newer => self.forget(&config),
+                Blame::InForce(problems) => {
+                    self.forget(&config);
+                    return Err(problems);
+                }
+            }
         };
-        let (config, assembled) = blocking(assembling).await;
+        let mut problems = self.site.config.needs_restart(&config);
         let next = match assembled {
             Ok(next) if problems.is_empty() => next,
             Ok(_) => return Err(self.refuse(&config, problems)),
@@ -186,6 +201,7 @@ impl Reloading {
         let opened = blocking(move || trail.open(wanted.as_ref())).await;
         let opened = opened.map_err(|error| self.refuse(&config, vec![unopened(&error)]))?;
         if next.same {
+            self.common.tell_fragments(&config.fragments);
             self.turn(opened, next.collector.clone()).await;
             return Ok(false);
         }
@@ -201,6 +217,7 @@ impl Reloading {
         }
         self.turn(opened, next.collector.clone()).await;
         self.say(&config, &next);
+        self.common.tell_fragments(&config.fragments);
         let site = self.common.enter(config, next, sockets, Some(&self.site));
         self.site = Arc::new(site);
         Ok(true)
@@ -214,10 +231,16 @@ impl Reloading {
     }
 
     /// Reads the configuration, with every file that it names being watched from before.
-    async fn read(&self, watched: &mut Vec<PathBuf>, watch: &mut FileWatch) -> Result<Config, Vec<Problem>> {
+    async fn read(
+        &self,
+        watched: &mut Vec<PathBuf>,
+        watch: &mut FileWatch,
+        standing: &Standing,
+    ) -> Result<Config, Vec<Problem>> {
         let read = || {
             let (origin, in_force) = (self.origin.clone(), self.site.config.clone());
-            blocking(move || origin.read(&in_force))
+            let standing = standing.clone();
+            blocking(move || origin.read(&in_force, &standing))
         };
         let mut config = read().await?;
         for _ in 1..READINGS {
@@ -245,9 +268,15 @@ impl Reloading {
         files
     }
 
-    /// The problems as they stand in the file. Agents that do not come leave no trace in the metrics.
+    /// The problems as they stand in the file.
     fn refuse(&self, config: &Config, mut problems: Vec<Problem>) -> Vec<Problem> {
         config.places.locate(&mut problems);
+        self.forget(config);
+        problems
+    }
+
+    /// Agents that do not come leave no trace in the metrics.
+    fn forget(&self, config: &Config) {
         let new = config
             .agents
             .iter()
@@ -255,7 +284,6 @@ impl Reloading {
         for agent in new {
             self.common.ground.metrics.agent_refused(&agent.name);
         }
-        problems
     }
 
     fn say(&self, config: &Config, next: &Next) {

@@ -18,10 +18,11 @@ use super::rules::{self, resource};
 use crate::a2a::json;
 use crate::affinity::Affinity;
 use crate::assertion::Signer;
+use crate::audit::Event;
 use crate::authenticate::Verifiers;
 use crate::authorize::{Points, Rules};
 use crate::card::{Cors, Published};
-use crate::config::{self, Config, Problem};
+use crate::config::{self, AuditEvent, Config, Fragments, Problem};
 use crate::envelope::{Desk, Limiters, Memory};
 use crate::export::Collector;
 use crate::gather::token::Tokens;
@@ -49,6 +50,8 @@ pub struct Common {
     pub connections: Arc<Connections>,
     pub current: Arc<Current>,
     pub config: Arc<ArcSwap<Config>>,
+    /// The files of agents as they were read last.
+    pub fragments: Arc<ArcSwap<Fragments>>,
     /// Where the listeners are bound, in the order of the configuration.
     pub listening: ArcSwap<Vec<(String, SocketAddr)>>,
     access: Option<AccessLog>,
@@ -109,6 +112,7 @@ impl Common {
                 ..nothing
             })),
             config: Arc::new(ArcSwap::from_pointee(config.clone())),
+            fragments: Arc::default(),
             listening: ArcSwap::default(),
             access,
             logging: AtomicBool::new(false),
@@ -238,6 +242,34 @@ impl Common {
         }
         self.note_expiry(&site);
         site
+    }
+
+    /// Says which files of agents cannot be taken, each once.
+    pub fn tell_fragments(&self, fragments: &Fragments) {
+        let known = self.fragments.swap(Arc::new(fragments.clone()));
+        let count = i64::try_from(fragments.refused.len()).unwrap_or(i64::MAX);
+        self.ground.metrics.fragments_refused.set(count);
+        for refused in fragments
+            .refused
+            .iter()
+            .filter(|refused| !known.refused.contains(refused))
+        {
+            for problem in &refused.problems {
+                tracing::error!(%problem, "a file of agents is refused; what is in force of it stays");
+            }
+            let keys: Vec<&str> = refused.problems.iter().map(|problem| &*problem.key).collect();
+            self.ground.audit.record(&Event {
+                detail: Some(&keys.join(", ")),
+                ..Event::new(AuditEvent::ConfigurationRefused, "refused")
+            });
+        }
+        let repaired = known.refused.iter().filter(|before| {
+            let mut refused = fragments.refused.iter();
+            !refused.any(|refused| refused.file == before.file)
+        });
+        for before in repaired {
+            tracing::info!(file = before.file, "nothing is wrong with the file of agents any more");
+        }
     }
 
     /// Behind all agents, whose places are those of the configuration.

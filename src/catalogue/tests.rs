@@ -73,8 +73,8 @@ fn an_entry_of_an_odd_card_has_what_can_be_read() {
     assert!(shown.get("iconUrl").is_none() && shown.get("provider").is_none());
     assert_eq!(shown["defaultInputModes"], json!([]));
     assert_eq!(shown["defaultOutputModes"], json!(["e/f"]));
-    let bare = |tags: Value| json!({ "id": "s", "name": "", "description": "", "tags": tags });
-    assert_eq!(shown["skills"], json!([bare(json!(["t"])), bare(json!([]))]));
+    let skill = json!({ "id": "s", "name": "", "description": "", "tags": ["t"] });
+    assert_eq!(shown["skills"], json!([skill]), "of two of one id the first");
 }
 
 #[test]

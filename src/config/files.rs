@@ -10,8 +10,13 @@ use rustix::fs::Access;
 /// The largest file that the configuration may name; a CA bundle is the largest real one (about 250 KiB).
 pub const MAX_FILE: u64 = 16 * 1024 * 1024;
 
+/// Most files of agents in a folder: as many agents have room in one process.
+pub const MAX_FRAGMENTS: usize = 10_000;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error("{path} has more than {MAX_FRAGMENTS} files of agents")]
+    TooMany { path: PathBuf },
     #[error("cannot read {path}")]
     Read {
         path: PathBuf,
@@ -40,6 +45,37 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
         return Err(Error::TooLarge { path: path.to_owned() });
     }
     Ok(bytes)
+}
+
+/// The names of the files in a folder that hold agents: `*.yaml`, hidden ones apart. In order.
+pub fn fragments(folder: &Path) -> Result<Vec<String>, Error> {
+    let fail = |source| Error::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        // Where it leads, if it is a symlink.
+        if name.ends_with(".yaml") && !name.starts_with('.') && !entry.path().is_dir() {
+            names.push(name);
+        }
+        if names.len() > MAX_FRAGMENTS {
+            return Err(Error::TooMany {
+                path: folder.to_owned(),
+            });
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Whether there is a folder at this path.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
 }
 
 pub fn read_text(path: &Path) -> Result<String, Error> {

@@ -34,6 +34,8 @@ impl Config {
             front_door,
             catalogue,
             agents,
+            agents_directory,
+            fragments: _,
             log,
             audit,
             drain,
@@ -57,10 +59,17 @@ impl Config {
             && *front_door == other.front_door
             && *catalogue == other.catalogue
             && *agents == other.agents
+            && *agents_directory == other.agents_directory
             && *log == other.log
             && *audit == other.audit
             && *drain == other.drain
             && *workers == other.workers
+    }
+
+    /// Goes without the files of agents to which these problems belong. Returns the names of the agents that are gone.
+    pub fn leave_out(&mut self, problems: &[Problem]) -> Vec<String> {
+        let gone = self.fragments.take_out(problems, &self.places, &mut self.agents);
+        gone.into_iter().map(|agent| agent.name).collect()
     }
 
     /// The keys in which `next` differs and that are read at start only.
@@ -213,6 +222,7 @@ impl Config {
                 files.extend(credential.server().and_then(|server| server.ca.clone()));
             }
         }
+        files.extend(self.agents_directory.clone());
         files.extend(self.revocations.clone());
         let verified = self.agents.iter().filter_map(|agent| agent.card.verify.as_ref());
         files.extend(verified.flat_map(CardVerify::files).map(Path::to_owned));

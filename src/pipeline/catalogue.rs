@@ -346,12 +346,16 @@ impl Pipeline {
         let query = Query::read(parts.uri.query().unwrap_or_default());
         let query = query.map_err(|error| Reject::bad_query(error.text()))?;
         let asker = Asker::of(shelf, downstream, client, parts, held).await?;
-        if let Asker::Known(principal, _) = &asker {
-            held.record.principal = Some(principal.id.clone());
-            let slot = held.slot.get_or_insert_default();
-            let budget = limiter.admit(slot, client, Stage::Caller(&principal.id));
-            budget.await.map_err(limited)?;
-        }
+        let caller = match &asker {
+            Asker::Everybody => Arc::from(authenticate::ANONYMOUS),
+            Asker::Known(principal, _) => {
+                held.record.principal = Some(principal.id.clone());
+                principal.id.clone()
+            }
+        };
+        let slot = held.slot.get_or_insert_default();
+        let budget = limiter.admit(slot, client, Stage::Caller(&caller));
+        budget.await.map_err(limited)?;
         let bytes = self.page(catalogue, shelf, &query, (&asker, client), downstream)?;
         Ok(match asker {
             Asker::Known(..) => Page::Callers(bytes),

@@ -19,7 +19,8 @@ use crate::{a2a, card, push, signing};
 
 /// What a request is for.
 pub(super) enum Entry {
-    Card(Arc<card::Current>),
+    /// `None`: there is none yet.
+    Card(Option<Arc<card::Current>>),
     /// Another document for everybody: public keys, or how to get a token for the front door.
     Published(Arc<card::Published>),
     /// Which agents there are.
@@ -88,7 +89,7 @@ impl Pipeline {
         if let Some(front) = self.front.as_ref().filter(|front| front.index == route.agent) {
             return match route.place {
                 Place::Rpc => Ok(Entry::Call(route, Addressed::JsonRpc)),
-                Place::Card => Ok(Entry::Card(front.card(&self.verifiers)?)),
+                Place::Card => Ok(Entry::Card(front.card(&self.verifiers).ok())),
                 Place::Metadata => {
                     let metadata = front.scene(&self.verifiers)?.metadata.clone();
                     metadata
@@ -105,10 +106,7 @@ impl Pipeline {
         held.record.agent = Some(agent.metrics.clone());
         match route.place {
             Place::Rpc => Ok(Entry::Call(route, Addressed::JsonRpc)),
-            Place::Card => {
-                let current = agent.card.current();
-                Ok(Entry::Card(current.ok_or_else(|| Reject::new(Reason::AgentNotReady))?))
-            }
+            Place::Card => Ok(Entry::Card(agent.card.current())),
             Place::Metadata => agent.in_service().map(Entry::Metadata),
             Place::Below { base } => {
                 let path = parts.uri.path().get(base..).unwrap_or_default();

@@ -141,7 +141,7 @@ impl Pipeline {
             };
             let mut deadline = None;
             let answered = match self.enter(&downstream, &parts, &mut held) {
-                Ok(Entry::Card(current)) => self.card(&current, &parts, held),
+                Ok(Entry::Card(current)) => self.card(current.as_deref(), &parts, held),
                 Ok(Entry::Published(published)) => Ok(self.published(&published, &parts, held)),
                 Ok(Entry::Catalogue(catalogue, document)) => {
                     Box::pin(self.catalogue(&catalogue, document, client, &downstream, &parts, held)).await
@@ -491,10 +491,13 @@ impl Pipeline {
 
     fn card(
         &self,
-        current: &card::Current,
+        current: Option<&card::Current>,
         parts: &request::Parts,
         held: Held,
     ) -> Result<Response<Body>, (Reject, Held)> {
+        let Some(current) = current else {
+            return Err((Reject::new(Reason::AgentNotReady), held));
+        };
         match self.asked_card(current, parts) {
             Ok(card) => Ok(self.published(card, parts, held)),
             Err(reject) => Err((reject, held)),

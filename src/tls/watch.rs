@@ -1,4 +1,4 @@
-//! Tells when any of a set of files changed.
+//! Tells when any of a set of files changed, or any file of agents in a folder.
 //!
 //! Folders are watched, not files: a file that is replaced by renaming, or by a Kubernetes `..data` symlink, is another
 //! file afterwards. An event is only a hint. What counts is content, so touching a file, or a folder's other files, is no
@@ -129,7 +129,19 @@ impl FileWatch {
             .map(|file| file.content)
             .ne(self.seen.iter().map(|file| file.content));
         self.seen = looked;
+        if changed {
+            self.watch_folders();
+        }
         changed
+    }
+
+    /// Folders may have come, or be others under the same name.
+    fn watch_folders(&mut self) {
+        let Some(watcher) = &mut self.watcher else { return };
+        for folder in folders(&self.paths) {
+            // What cannot be watched is looked at now and then.
+            let _unwatched = watcher.watch(&folder, RecursiveMode::NonRecursive);
+        }
     }
 
     async fn wait_for_hint(&mut self) {
@@ -196,6 +208,9 @@ fn folders(paths: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut folders = BTreeSet::new();
     for path in paths {
         folders.extend(parent(path));
+        if files::is_folder(path) {
+            folders.insert(path.clone());
+        }
         if let Ok(target) = path.canonicalize() {
             folders.extend(parent(&target));
         }
@@ -210,6 +225,12 @@ fn look(paths: &[PathBuf], before: &[Seen]) -> Vec<Seen> {
         .iter()
         .zip(before)
         .map(|(path, before)| {
+            if files::is_folder(path) {
+                return Seen {
+                    stamp: None,
+                    content: folder_content(path),
+                };
+            }
             // Before the content: a write in between shows as another stamp the next time.
             let stamp = stamp(path);
             match before {
@@ -221,6 +242,18 @@ fn look(paths: &[PathBuf], before: &[Seen]) -> Vec<Seen> {
             }
         })
         .collect()
+}
+
+/// Of the files of agents in it: their names and what they hold.
+fn folder_content(folder: &Path) -> Option<[u8; 32]> {
+    let names = files::fragments(folder).ok()?;
+    let mut content = Vec::new();
+    for name in names {
+        let held = files::read(&folder.join(&name)).map(Zeroizing::new);
+        content.extend_from_slice(&sha256(name.as_bytes()));
+        content.extend_from_slice(&held.map_or([0; 32], |held| sha256(&held)));
+    }
+    Some(sha256(&content))
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

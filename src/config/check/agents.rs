@@ -28,7 +28,7 @@ struct Taken {
 
 /// `routes` gets those of the agents, in their order.
 pub fn agents(check: &mut Check<'_>, raw: &Raw, routes: &mut Vec<Option<AgentRoute>>) -> Option<Vec<Agent>> {
-    if raw.agents.is_empty() {
+    if raw.agents.is_empty() && raw.agents_directory.is_none() {
         check.problem("agents", "needs at least one agent");
     }
     if let Some(requirement) = &raw.security {

@@ -41,6 +41,11 @@ impl Invalid {
         })
     }
 
+    /// What is wrong with the file itself, and where its keys stand.
+    pub(in crate::config) fn faults(&self) -> (&[Problem], &Places) {
+        (&self.problems, &self.places)
+    }
+
     /// Everything that is wrong: also what was `found` in the files of the sound parts, and every other named file that
     /// cannot be read. What is already said of a key is not said in other words. Blocking.
     pub fn with_files(self, found: Vec<Problem>) -> Vec<Problem> {

@@ -37,7 +37,7 @@ use super::model::{Admin, Config, Log, LogFormat, State, Store};
 use super::places::Places;
 use super::raw::{Raw, RawAdmin, RawLog, RawLogFormat, RawState, RawStore};
 use super::units::{SecretText, Size, Time};
-use super::{Problem, Secret, join, with_causes};
+use super::{Fragments, Problem, Secret, join, with_causes};
 use crate::expression::{Expression, Scope, Type};
 
 pub use invalid::{Invalid, Sound};
@@ -108,6 +108,8 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
     let mut security_schemes = schemes::schemes(check, &raw.security_schemes);
     let decision_points = decisions::points(check, raw);
     let cors = cors::cors(check, raw.cors.as_ref());
+    let agents_directory = raw.agents_directory.as_ref();
+    let agents_directory = agents_directory.and_then(|folder| check.folder("agents_directory", folder));
     let mut routes = Vec::new();
     let agents = agents::agents(check, raw, &mut routes);
     let front_door = front_door::front_door(check, raw, &routes);
@@ -155,6 +157,8 @@ fn build(check: &mut Check<'_>, raw: &Raw) -> Option<Config> {
         front_door: front_door?,
         catalogue: catalogue?,
         agents: agents?,
+        agents_directory,
+        fragments: Fragments::default(),
         log,
         audit: audit?,
         drain,

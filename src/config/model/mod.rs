@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::{Envelope, Places, Secret};
+use super::{Envelope, Fragments, Places, Secret};
 use crate::a2a::security::SchemeName;
 
 pub use self::agent::*;
@@ -51,7 +51,12 @@ pub struct Config {
     pub front_door: Option<FrontDoor>,
     /// `None`: agents are not listed.
     pub catalogue: Option<Catalogue>,
+    /// Those of the file, then those of the folder.
     pub agents: Vec<Agent>,
+    /// A folder with files of further agents.
+    pub agents_directory: Option<PathBuf>,
+    /// The files of that folder.
+    pub fragments: Fragments,
     pub log: Log,
     /// `None`: off.
     pub audit: Option<Audit>,

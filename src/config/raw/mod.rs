@@ -87,6 +87,9 @@ pub struct Raw {
     pub catalogue: Option<RawCatalogue>,
     /// The agents behind the gateway. At least one.
     pub agents: List<RawAgent>,
+    /// A folder with further agents: each of its `*.yaml` files holds one agent, or a list of agents. Read again when a file comes, goes or
+    /// changes. A file that is wrong is left out, and what is in force of it stays. None by default.
+    pub agents_directory: Option<String>,
     /// Rate limits of every agent, asked before the agent's own `limits`. None by default: the right number is yours.
     pub rate_limits: List<RawRateLimit>,
     /// What is logged and how.
@@ -122,6 +125,7 @@ impl Default for Raw {
             front_door: None,
             catalogue: None,
             agents: List::default(),
+            agents_directory: None,
             rate_limits: List::default(),
             log: RawLog::default(),
             audit: None,

@@ -67,6 +67,7 @@ pub fn redacted(config: &Config) -> Value {
         "security_schemes": schemes,
         "decision_points": points,
         "agents": config.agents.iter().map(agent).collect::<Vec<_>>(),
+        "agents_directory": config.agents_directory.as_deref().map(path),
         "log": {
             "format": match config.log.format {
                 LogFormat::Text => "text",

@@ -1,6 +1,7 @@
 //! What is read arrives: units, URLs, environment, defaults, inheritance, redaction. Mistakes are in `tests/config.rs`.
 
 mod environment;
+mod fragments;
 mod generated;
 mod running;
 mod secrets;

@@ -28,6 +28,7 @@ pub const TLS_FAILURES: &str = "a2a_gateway_tls_handshake_failures_total";
 pub const CERTIFICATE_EXPIRY: &str = "a2a_gateway_certificate_expiry_timestamp_seconds";
 pub const RELOADS: &str = "a2a_gateway_reloads_total";
 pub const CONFIG_APPLIED: &str = "a2a_gateway_config_applied_timestamp_seconds";
+pub const FRAGMENTS_REFUSED: &str = "a2a_gateway_fragments_refused";
 pub const FRONT_DOOR: &str = "a2a_gateway_front_door_calls_total";
 pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
@@ -116,6 +117,10 @@ pub const HELP: &[(&str, &str)] = &[
     (
         CONFIG_APPLIED,
         "When the configuration in force was read and found good last, in seconds since 1970.",
+    ),
+    (
+        FRAGMENTS_REFUSED,
+        "Files of `agents_directory` whose newest version is not in force, because something is wrong with it.",
     ),
     (
         FRONT_DOOR,
@@ -271,6 +276,7 @@ pub struct Metrics {
     pub certificate_expiry: GaugeVec,
     pub reloads: IntCounterVec,
     pub config_applied: Gauge,
+    pub fragments_refused: IntGauge,
     pub streams_revoked: IntCounterVec,
     pub front_door: IntCounterVec,
     agent_ready: IntGaugeVec,
@@ -395,6 +401,7 @@ impl Metrics {
             certificate_expiry: make.gauges_f64(CERTIFICATE_EXPIRY, &["listener"])?,
             reloads: make.counters(RELOADS, &["result"])?,
             config_applied: make.gauges_f64(CONFIG_APPLIED, &[])?.with_label_values::<&str>(&[]),
+            fragments_refused: make.gauge(FRAGMENTS_REFUSED)?,
             streams_revoked: make.counters(STREAMS_REVOKED, &["reason"])?,
             front_door: make.counters(FRONT_DOOR, &["choice"])?,
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,

@@ -90,3 +90,23 @@ async fn files_are_polled_where_folders_cannot_be_watched() {
     replace(&path, "two, and longer");
     assert!(told(&mut watch).await);
 }
+
+#[tokio::test]
+async fn the_files_of_agents_in_a_folder_are_told_and_others_not() {
+    let folder = Folder::new();
+    let agents = folder.path("conf.d");
+    let mut watch = FileWatch::new([agents.clone()]);
+    std::fs::create_dir(&agents).unwrap();
+    assert!(told(&mut watch).await, "the folder appeared");
+    folder.write("conf.d/a.yaml", "one");
+    assert!(told(&mut watch).await, "a file came");
+    folder.write("conf.d/a.yaml", "two");
+    assert!(told(&mut watch).await, "it changed");
+    folder.write("conf.d/note.txt", "one");
+    folder.write("conf.d/.a.yaml.swp", "one");
+    assert!(!watch.look_now().await, "no file of agents");
+    std::fs::rename(agents.join("a.yaml"), agents.join("b.yaml")).unwrap();
+    assert!(told(&mut watch).await, "it has another name");
+    std::fs::remove_dir_all(&agents).unwrap();
+    assert!(told(&mut watch).await, "all are gone");
+}

@@ -87,6 +87,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 fn write_files(folder: &Path, text: &str) {
+    std::fs::create_dir(folder.join("conf.d")).unwrap();
     let authority = Authority::new();
     for name in named(text) {
         let path = folder.join(&name);

@@ -5,6 +5,7 @@ pub mod binary;
 mod cards;
 mod drain;
 mod examples;
+mod fragments;
 mod keys;
 pub mod program;
 pub mod reload;

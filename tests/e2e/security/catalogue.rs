@@ -2,9 +2,12 @@
 
 use serde_json::json;
 
-use super::Server;
+use super::oauth2_dpop::{bound, header, proven};
+use super::tokens::{Key, but};
+use super::{ISSUER, Server};
 use crate::harness::agent::CARD;
 use crate::harness::{Gateway, KEY, call, get};
+use crate::lifecycle::binary::run;
 use crate::path::catalogue::{ask, named, names, start, with_card, yaml};
 use crate::path::ownership::{ANN, BOB, with_keys};
 
@@ -222,11 +225,75 @@ async fn guesses_cost_their_address_its_budget() {
     assert_eq!(get(gateway.address, "/.well-known/ai-catalog.json").await.status, 200);
     let general = "catalogue: {}\nrate_limits: [ { per: principal, rate: 2/h } ]";
     let gateway = start(&[("a", &agent, "")], general).await;
-    for expected in [200, 200, 429] {
-        assert_eq!(
-            ask(&gateway, LIST, KEY).await.status,
-            expected,
-            "the general rules count for the list"
-        );
+    for key in [KEY, ""] {
+        for expected in [200, 200, 429] {
+            assert_eq!(
+                ask(&gateway, LIST, key).await.status,
+                expected,
+                "the general rules count for the list"
+            );
+        }
     }
+}
+
+#[tokio::test]
+async fn what_would_become_of_a_request_for_a_list_is_explained() {
+    let agent = named("A", "").await;
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let config = write("gateway.yaml", &yaml(&[("a", &agent, "")], "catalogue: {}"));
+    for (place, route, decision) in [
+        (
+            LIST,
+            "the list of agents, of which everybody sees those that it may call",
+            "only a running gateway can tell",
+        ),
+        (
+            "/.well-known/api-catalog",
+            "a list of the agents that are public, which is everybody's",
+            "allowed",
+        ),
+    ] {
+        let request = write("list.http", &format!("GET {place} HTTP/1.1\n\n"));
+        let explained = run(&["explain", "--config", &config, "--request", &request]).await;
+        assert_eq!(explained.code, Some(0), "{}", explained.stderr);
+        let expected = format!("route        {route}\ndecision     {decision}\n");
+        assert!(explained.stdout.ends_with(&expected), "{}", explained.stdout);
+    }
+}
+
+/// RFC 9449 §4.3: for the URL of the list, whichever agents ask for the token; taken once, by all of them together.
+#[tokio::test]
+async fn a_proof_of_possession_is_for_the_list() {
+    let (server, issuer, sender) = (Server::start().await, Key::new("k"), Key::new("sender"));
+    server.says("/keys", 200, issuer.set());
+    let (a, b) = (named("A", "").await, named("B", "").await);
+    let agents = [
+        ("a", &a, "security: [ { token: [] } ]"),
+        ("b", &b, "security: [ { token: [] }, { key: [] } ]"),
+    ];
+    let scheme = format!(
+        "security_schemes:\n  token: {{ type: http, scheme: bearer, issuer: \"{ISSUER}\", audience: [ a2a ], jwks_url: \"{}\" }}\n",
+        server.url("/keys")
+    );
+    let gateway = Gateway::start(&yaml(&agents, "catalogue: {}").replace("security_schemes:\n", &scheme)).await;
+    gateway.ready().await;
+    let token = bound(&issuer, &sender);
+    let authorization = format!("DPoP {token}");
+    let show = async |proof: &str| {
+        let fields = [("authorization", authorization.as_str()), ("dpop", proof)];
+        call(gateway.address, "GET", LIST, &fields, "").await
+    };
+    let of = |url: &str| {
+        let claims = but(proven(&token), &json!({ "htm": "GET", "htu": url }));
+        sender.sign_with(&header(&sender), &claims)
+    };
+    let good = of("https://gateway.example/agents");
+    assert_eq!(names(&show(&good).await), ["A", "B"]);
+    assert_eq!(show(&good).await.status, 401, "it was taken");
+    assert_eq!(show(&of("https://gateway.example/a")).await.status, 401, "for an agent");
 }
