@@ -24,7 +24,7 @@ pub enum Error {
     Conflicting,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     message: Map<String, Json>,
     call: Map<String, Json>,

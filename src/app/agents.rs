@@ -1,6 +1,6 @@
 //! One agent from its configuration: endpoints, limits, card, and what its card makes the gateway enforce.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -378,6 +378,7 @@ fn card_job(
             upstream: agent.upstream.clone(),
             own: config.card.url.is_none(),
             verifier,
+            last: Mutex::default(),
             options: fetch::Options {
                 // A card from elsewhere has none of their names.
                 server_name: agent

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{agents, course};
 use super::{Error, Prepared, prepare};
+use super::{agents, course};
 use crate::a2a::card::{Differences, OriginCard, differences};
 use crate::card::{self, FetchError};
 use crate::clock::Clock;

@@ -1,11 +1,11 @@
 //! How the cards of one agent are fetched, and who keeps them while one configuration takes the place of another.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use tokio::sync::Notify;
 
 use super::rules::Rules;
@@ -122,6 +122,33 @@ pub struct Source {
     pub own: bool,
     pub verifier: Option<Verifier>,
     pub options: fetch::Options,
+    /// What came last, to ask only for what is newer (RFC 9110 §13.1.2).
+    pub last: Mutex<Option<Last>>,
+}
+
+/// A card as its server told it, and the entity tag that it gave it.
+pub struct Last {
+    url: String,
+    etag: HeaderValue,
+    body: Bytes,
+}
+
+impl Source {
+    fn known(&self, url: &str) -> Option<(HeaderValue, Bytes)> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = last.as_ref().filter(|last| last.url == url)?;
+        Some((last.etag.clone(), last.body.clone()))
+    }
+
+    fn keep(&self, url: &str, fetched: &fetch::Fetched) {
+        let etag = fetched.headers.get(header::ETAG).cloned();
+        let last = etag.map(|etag| Last {
+            url: url.to_owned(),
+            etag,
+            body: fetched.body.clone(),
+        });
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
 }
 
 impl card::Source for Source {
@@ -146,6 +173,10 @@ impl card::Source for Source {
             let dressed = self.upstream.dress_own(&mut options.headers).await;
             shown = dressed.map_err(|error| FetchError::Failed(error.to_string()))?;
         }
+        let known = self.known(url);
+        if let Some((etag, _)) = &known {
+            options.headers.insert(header::IF_NONE_MATCH, etag.clone());
+        }
         // Made anew by a reload.
         let fetcher = self.upstream.fetcher();
         let fetched = fetcher.get(url, &options).await.map_err(|error| {
@@ -155,7 +186,16 @@ impl card::Source for Source {
             FetchError::Failed(format!("{error}{cause}"))
         })?;
         match fetched.status {
-            StatusCode::OK => Ok(fetched.body),
+            StatusCode::OK => {
+                self.keep(url, &fetched);
+                Ok(fetched.body)
+            }
+            StatusCode::NOT_MODIFIED => match known {
+                Some((_, body)) => Ok(body),
+                None => Err(FetchError::Failed(
+                    "answered 304 to what was no such question".to_owned(),
+                )),
+            },
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => Err(FetchError::Absent),
             status => {
                 if status == StatusCode::UNAUTHORIZED {

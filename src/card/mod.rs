@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use serde_json::{Map, Value};
 
 use crate::a2a::card::{
     Differences, KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, differences, publish, publish_v0_1,
@@ -302,6 +303,16 @@ impl CardStore {
                 skills,
                 first,
                 "skills of the agent card have the id of another one before them, and are left out"
+            );
+        }
+        let members: Map<String, Value> = serde_json::from_slice(&current.published.body).unwrap_or_default();
+        let lacking = a2a::card::lacking(&members);
+        if !known && !lacking.is_empty() {
+            let members = lacking.join(", ");
+            tracing::warn!(
+                agent,
+                members,
+                "the agent card lacks members without which libraries refuse it; write them in card.overrides, or have the agent mended"
             );
         }
         if signed {

@@ -40,7 +40,7 @@ use super::{Binding, Generation};
 pub use canonical::{Reading, covered, payloads, readings};
 pub use diff::{Difference, Differences, differences};
 pub use extended::{Finish, Shown, answer_extended, rewrite_extended_answer, rewrite_extended_card};
-pub use names::{forbidden_overrides, is_forbidden_override, is_required};
+pub use names::{forbidden_overrides, is_forbidden_override, is_required, lacking};
 pub use publish::publish;
 pub use read::{generation, read};
 pub use scheme::{KeyPlace, SchemeForm, SchemeFormKind};

@@ -4,7 +4,7 @@
 //! tenant, by the extension of the card or by the configured key; else that of the first rule that holds; else the default. Nothing
 //! here tells a caller of somebody else's task: what it may not use is as unknown as what does not exist.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::request;
 
@@ -43,8 +43,13 @@ impl Pipeline {
         parts: &request::Parts,
     ) -> Result<Chosen<'c>, Reject> {
         let scene = came.scene;
-        let metadata = Metadata::read(&came.call, &came.bytes);
-        let named = || named(came, told, metadata.as_ref().ok());
+        // Read where it is needed: a call about a task that is known goes there whatever it says.
+        let metadata = OnceLock::new();
+        let metadata = || {
+            let read = metadata.get_or_init(|| Metadata::read(&came.call, &came.bytes).ok());
+            read.as_ref()
+        };
+        let named = || named(came, told, metadata);
         match self.known(came, parts).await? {
             Known::At(member) => return Ok(Chosen::One("affinity", member)),
             Known::Several(members) => {
@@ -69,7 +74,7 @@ impl Pipeline {
             call: Arc::new(came.call.clone()),
             skill: None,
             shown: None,
-            metadata: metadata.ok(),
+            metadata: metadata().cloned(),
             owner: None,
             state: None,
             came: None,
@@ -158,13 +163,18 @@ async fn knowledge(inquiry: Inquiry) -> Knowledge {
 }
 
 /// The agent that the call names.
-fn named<'c>(came: &Came<'c>, told: Option<&str>, metadata: Option<&Metadata>) -> Result<Option<&'c Member>, Reject> {
+fn named<'c, 'm>(
+    came: &Came<'c>,
+    told: Option<&str>,
+    metadata: impl Fn() -> Option<&'m Metadata>,
+) -> Result<Option<&'c Member>, Reject> {
     let keys = [Some(CHOICE), came.front.section.metadata_key.as_deref()];
     let mut name = told.map(str::to_owned);
     for key in keys.into_iter().flatten() {
-        let Some(metadata) = metadata.filter(|_| name.is_none()) else {
+        if name.is_some() {
             break;
-        };
+        }
+        let Some(metadata) = metadata() else { break };
         let value = metadata.get(key);
         let value = value.map_err(|_| {
             Reject::new(Reason::InvalidParams).because("the message and its call name different agents")

@@ -391,7 +391,10 @@ impl Pipeline {
     ) -> Result<Answered, Reject> {
         let call = came.call.clone();
         let in_form = |reject: Reject| reject.answering(&call);
-        let told = tenant::read(&came.addressed, &came.bytes, self.json);
+        let has_tenants = call.generation == Generation::V1_0;
+        let told = has_tenants
+            .then(|| tenant::read(&came.addressed, &came.bytes, self.json))
+            .flatten();
         let chosen = Box::pin(self.choose(&came, told.as_deref(), parts)).await;
         let metrics = &self.observer.metrics;
         let count = |choice: &str| metrics.front_door.with_label_values(&[choice]).inc();

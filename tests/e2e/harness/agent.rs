@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ahash::RandomState;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -254,7 +255,12 @@ impl Connection {
                     if card.is_empty() {
                         Reply::Whole(404, "", "no".to_owned())
                     } else {
-                        Reply::Json(card)
+                        let etag = format!("\"{:x}\"", RandomState::with_seeds(1, 2, 3, 4).hash_one(&card));
+                        let fields = format!("etag: {etag}\r\ncontent-type: application/json\r\n");
+                        Reply::RawKept(match request.field("if-none-match") == Some(&*etag) {
+                            true => format!("HTTP/1.1 304 X\r\n{fields}\r\n").into_bytes(),
+                            false => whole(200, &fields, &card),
+                        })
                     }
                 } else {
                     Reply::Whole(404, "", "no".to_owned())

@@ -2,7 +2,7 @@
 
 use crate::harness::agent::{self, Agent, CARD, CARD_HYBRID, Reply};
 use crate::harness::authority::Authority;
-use crate::harness::{Answer, Gateway, call, config_of, get, post, send, with_upstream};
+use crate::harness::{Answer, Gateway, call, config_of, eventually, get, post, send, with_upstream};
 
 const PATH: &str = "/agent/.well-known/agent-card.json";
 
@@ -247,4 +247,24 @@ async fn what_everybody_may_read_is_the_same_for_every_page() {
     let got = call(closed.address, "GET", PATH, &[("origin", PAGE)], "").await;
     assert_eq!((got.status, allowed(&got)), (200, [None; 4]));
     assert_eq!(call(closed.address, "OPTIONS", PATH, &asks, "").await.status, 405);
+}
+
+/// What did not change is not sent again, and still is what it is.
+#[tokio::test]
+async fn agents_are_asked_for_what_is_newer() {
+    let agent = Agent::with_card(CARD, |_| Reply::Silence).await;
+    let gateway = Gateway::of(&[agent.address], "card: { refresh: 100ms }", "").await;
+    let etag = get(gateway.address, PATH).await.header("etag").unwrap().to_owned();
+    eventually("it is asked again", || async { agent.cards() >= 3 }).await;
+    let requests = agent.card_requests();
+    assert_eq!(requests[0].field("if-none-match"), None);
+    let known = requests[1].field("if-none-match").expect("the agent's own entity tag");
+    assert_eq!(requests[2].field("if-none-match"), Some(known));
+    assert_ne!(known, etag, "callers never see it");
+    assert_eq!(get(gateway.address, PATH).await.header("etag"), Some(&*etag));
+    agent.set_card(&CARD.replace("\"Fake\"", "\"Newer\""));
+    eventually("the newer card is published", || async {
+        get(gateway.address, PATH).await.json()["name"] == "Newer"
+    })
+    .await;
 }

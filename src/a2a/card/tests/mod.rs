@@ -54,6 +54,23 @@ fn plain() -> Finish<'static> {
     showing(&|_| true)
 }
 
+#[test]
+fn what_readers_need_is_looked_for() {
+    let missing = |card: Value| lacking(card.as_object().unwrap());
+    let whole = json!({
+        "name": "n", "description": "", "version": "1", "capabilities": {},
+        "defaultInputModes": [], "defaultOutputModes": [], "skills": [],
+    });
+    assert_eq!(missing(whole.clone()), Vec::<&str>::new());
+    for name in whole.as_object().unwrap().keys() {
+        let mut card = whole.clone();
+        card[name] = json!(7);
+        assert_eq!(missing(card.clone()), [name.as_str()], "of another type");
+        card.as_object_mut().unwrap().remove(name);
+        assert_eq!(missing(card), [name.as_str()]);
+    }
+}
+
 fn publication() -> Publication {
     let flows = json!({
         "authorizationCode": { "authorizationUrl": "https://id.example.com/authorize",
