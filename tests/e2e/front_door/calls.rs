@@ -134,3 +134,46 @@ async fn open_agents_have_an_open_front_door() {
     let answer = call(gateway.address, "POST", "/all", &fields, refused).await;
     assert_eq!(answer.code(), -32007);
 }
+
+/// Callers of 0.1 name their tasks themselves, each owner apart.
+#[tokio::test]
+async fn callers_of_0_1_find_their_tasks_by_the_names_that_they_gave() {
+    let (maps, weather) = super::two().await;
+    let yaml = yaml(&maps, &weather, "default: maps, metadata_key: agent", "v0_1: true").replace(
+        "    path: /agents/weather\n",
+        "    path: /agents/weather\n    v0_1: true\n",
+    );
+    let gateway = start(&yaml).await;
+    let card = crate::harness::get(gateway.address, "/.well-known/agent.json")
+        .await
+        .json();
+    assert_eq!(card["url"], "https://gateway.example/", "{card}");
+    assert!(card.get("supportedInterfaces").is_none() && card.get("protocolVersion").is_none());
+    assert_eq!(card["authentication"]["schemes"], json!(["ApiKey"]));
+    let asks = |key: &'static str, method: &str, params: &str| {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        let address = gateway.address;
+        async move {
+            let fields = [("X-API-Key", key), ("content-type", "application/json")];
+            call(address, "POST", "/", &fields, &body).await
+        }
+    };
+    let send = |id: &str, more: &str| {
+        format!(r#"{{"id":"{id}","message":{{"role":"user","parts":[{{"type":"text","text":"hi"}}]{more}}}}}"#)
+    };
+    let at = r#","metadata":{"agent":"weather"}"#;
+    for (id, more, asked) in [("one", "", &maps), ("two", at, &weather)] {
+        let sent = asks(super::ANN, "tasks/send", &send(id, more)).await;
+        assert_eq!(sent.json()["result"]["id"], id, "{}", sent.text());
+        let before = asked.received().len();
+        let got = asks(super::ANN, "tasks/get", &format!(r#"{{"id":"{id}"}}"#)).await;
+        assert_eq!(got.json()["result"]["id"], id, "{}", got.text());
+        assert_eq!(asked.received().len(), before + 1);
+    }
+    assert_eq!((maps.received().len(), weather.received().len()), (2, 2));
+    // Bob has no such task, wherever he is sent.
+    let theirs = asks(super::BOB, "tasks/get", r#"{"id":"two"}"#).await;
+    let nobodys = asks(super::BOB, "tasks/get", r#"{"id":"nobodys"}"#).await;
+    assert_eq!(theirs.code(), -32001, "{}", theirs.text());
+    assert_eq!(theirs.body, nobodys.body);
+}
