@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{agents, course};
 use super::{Error, Prepared, prepare};
+use super::{agents, course};
 use crate::a2a::card::{Differences, OriginCard, differences};
 use crate::card::{self, FetchError};
 use crate::clock::Clock;
@@ -55,7 +55,7 @@ pub async fn fetch(mut config: Config, name: &str) -> Result<Fetched, Failed> {
     let Prepared {
         config, ground, next, ..
     } = match prepared {
-        Ok(prepared) => prepared?,
+        Ok(prepared) => Box::pin(prepared?.discovering()).await?,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
     // A token has to be got first.
