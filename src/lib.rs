@@ -21,6 +21,8 @@ pub mod listener;
 //
 pub mod tls;
 //
+pub mod discover;
+//
 pub mod http;
 //
 pub mod route;

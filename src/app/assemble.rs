@@ -15,6 +15,7 @@ use crate::authenticate::{Renewed, Requirement, Resource, Revoked, Verifiers};
 use crate::authorize::{NextPoints, Points, Rules};
 use crate::clock::Clock;
 use crate::config::{Config, Problem, Store};
+use crate::discover::Names;
 use crate::drain::Drain;
 use crate::export::{Collector, Exporter};
 use crate::gather::token::Tokens;
@@ -34,6 +35,7 @@ pub struct Ground {
     pub hops: Arc<Hops>,
     pub metrics: Metrics,
     pub audit: Trail,
+    pub names: Arc<Names>,
     pub exporter: Exporter,
     /// What gateways share; for the whole life of the process.
     pub shared: Option<shared::Store>,

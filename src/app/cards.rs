@@ -55,7 +55,7 @@ pub async fn fetch(mut config: Config, name: &str) -> Result<Fetched, Failed> {
     let Prepared {
         config, ground, next, ..
     } = match prepared {
-        Ok(prepared) => prepared?,
+        Ok(prepared) => Box::pin(prepared?.discovering()).await?,
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
     // A token has to be got first.

@@ -1,5 +1,5 @@
 //! Builds everything from the checked configuration, in two steps: `prepare` does all that can fail before a socket is
-//! bound and reports every problem at once; `Prepared::bind` opens the store and the sockets. `reload` does both again for
+//! bound and reports every problem at once; `Prepared::bind` asks for endpoints, opens the store and the sockets. `reload` does both again for
 //! every configuration that follows.
 
 mod agents;
@@ -7,6 +7,7 @@ mod assemble;
 mod attending;
 pub mod cards;
 mod course;
+mod discovering;
 mod examine;
 pub mod explain;
 mod leaving;
@@ -26,6 +27,7 @@ use crate::affinity::Affinity;
 use crate::audit::{self, Event, Trail};
 use crate::clock::Clock;
 use crate::config::{AuditEvent, Config, Environment, Problem};
+use crate::discover::{self, Names};
 use crate::drain::Drain;
 use crate::export::Exporter;
 use crate::http::hops::Hops;
@@ -92,23 +94,18 @@ pub fn prepare(mut config: Config, clock: Clock, access: Option<AccessLog>) -> R
         clock,
         drain: Drain::new(),
         hops: Arc::new(Hops::new(fastrand::u64(..))),
+        names: Arc::new(Names::new(&metrics)),
         metrics,
         shared,
         ledger,
     };
+    discover::stand_in(&mut config);
     let next = loop {
-        let mut problems = match assemble::assemble(&config, &ground, None) {
+        let problems = match assemble::assemble(&config, &ground, None) {
             Ok(next) => break next,
             Err(problems) => problems,
         };
-        let gone = config.leave_out(&problems);
-        for name in &gone {
-            ground.metrics.agent_refused(name);
-        }
-        if gone.is_empty() {
-            config.places.locate(&mut problems);
-            return Err(Error::Config(problems));
-        }
+        leave_out(&mut config, &ground, problems)?;
     };
     Ok(Prepared {
         config,
@@ -121,7 +118,43 @@ pub fn prepare(mut config: Config, clock: Clock, access: Option<AccessLog>) -> R
     })
 }
 
+/// Goes without the files of agents to which the problems belong; where there are none, the configuration is refused.
+fn leave_out(config: &mut Config, ground: &Ground, mut problems: Vec<Problem>) -> Result<(), Error> {
+    let gone = config.leave_out(&problems);
+    for name in &gone {
+        ground.metrics.agent_refused(name);
+    }
+    if gone.is_empty() {
+        config.places.locate(&mut problems);
+        return Err(Error::Config(problems));
+    }
+    Ok(())
+}
+
 impl Prepared {
+    /// Asks for the endpoints that stand in no configuration. Must run inside the runtime.
+    async fn discovering(mut self) -> Result<Self, Error> {
+        if !discover::is_needed(&self.config) {
+            return Ok(self);
+        }
+        loop {
+            let mut problems = self.ground.names.settle(&mut self.config).await;
+            if problems.is_empty() {
+                let (config, ground) = (self.config.clone(), self.ground.clone());
+                let assembling = move || assemble::assemble(&config, &ground, None);
+                match tokio::task::spawn_blocking(assembling).await {
+                    Ok(Ok(next)) => {
+                        self.next = next;
+                        return Ok(self);
+                    }
+                    Ok(Err(found)) => problems = found,
+                    Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+                }
+            }
+            leave_out(&mut self.config, &self.ground, problems)?;
+        }
+    }
+
     /// A damaged task store is opened all the same, with every record that is whole.
     #[must_use]
     pub fn recovering(mut self, recover: bool) -> Self {
@@ -157,7 +190,7 @@ impl Prepared {
             origin,
             listener,
             recover,
-        } = self;
+        } = Box::pin(self.discovering()).await?;
         let state = config.state.clone();
         let store_clock = ground.clock.clone();
         // Replaying a large journal takes seconds: not on a worker.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::assemble::{self, Next};
+use super::discovering::{self, Signals};
 use super::examine;
 use super::site::{self, Common, Site};
 use crate::audit::{self, Event};
@@ -77,6 +78,8 @@ enum Cause {
     Start,
     /// A file changed. Perhaps what is in force was read after that.
     File,
+    /// The DNS names other endpoints. The file is not read again, which may be a bad one by now.
+    Names,
     Asked,
 }
 
@@ -93,11 +96,13 @@ impl Reloading {
         let (sender, asked) = mpsc::channel(1);
         let drain = self.common.ground.drain.clone();
         self.common.note_applied();
-        drain.service(self.run(asked));
+        let signals = Arc::new(Signals::default());
+        drain.service(discovering::follow(self.common.clone(), signals.clone()));
+        drain.service(self.run(asked, signals));
         Reloader(sender)
     }
 
-    async fn run(mut self, mut asked: mpsc::Receiver<oneshot::Sender<bool>>) {
+    async fn run(mut self, mut asked: mpsc::Receiver<oneshot::Sender<bool>>, signals: Arc<Signals>) {
         let mut watched = self.files(&self.site.config);
         let Some(mut watch) = watch(&watched).await else { return };
         // Opening the store can take seconds: what changed since the first reading is no change to the watch.
@@ -107,6 +112,9 @@ impl Reloading {
                 () = watch.changed() => {
                     self.reload(Cause::File, &mut watched, &mut watch).await;
                 }
+                () = signals.differs.notified() => {
+                    self.reload(Cause::Names, &mut watched, &mut watch).await;
+                }
                 Some(answer) = asked.recv() => {
                     // What has changed up to now is read now.
                     watch.look_now().await;
@@ -115,6 +123,8 @@ impl Reloading {
                     let _gone = answer.send(good);
                 }
             }
+            self.common.ground.names.keep(&self.site.config);
+            signals.entered.notify_one();
         }
     }
 
@@ -127,7 +137,7 @@ impl Reloading {
             self.tell(Step::Begins);
         }
         let reloads = self.common.ground.metrics.reloads.clone();
-        match self.attempt(watched, watch).await {
+        match self.attempt(cause, watched, watch).await {
             Ok(changed) => {
                 if changed || cause == Cause::Asked {
                     reloads.with_label_values(&["ok"]).inc();
@@ -164,13 +174,22 @@ impl Reloading {
     }
 
     /// Whether anything is different.
-    async fn attempt(&mut self, watched: &mut Vec<PathBuf>, watch: &mut FileWatch) -> Result<bool, Vec<Problem>> {
+    async fn attempt(
+        &mut self,
+        cause: Cause,
+        watched: &mut Vec<PathBuf>,
+        watch: &mut FileWatch,
+    ) -> Result<bool, Vec<Problem>> {
         let mut standing = Standing::of(&self.site.config.fragments);
         let (config, assembled) = loop {
-            let config = self.read(watched, watch, &standing).await?;
+            let mut config = self.read(cause, watched, watch, &standing).await?;
+            let unanswered = self.common.ground.names.settle(&mut config).await;
             let (ground, site) = (self.common.ground.clone(), self.site.clone());
             let assembling = move || {
-                let assembled = assemble::assemble(&config, &ground, Some(&site));
+                let assembled = match unanswered.is_empty() {
+                    true => assemble::assemble(&config, &ground, Some(&site)),
+                    false => Err(unanswered),
+                };
                 (config, assembled)
             };
             let (config, assembled) = blocking(assembling).await;
@@ -233,6 +252,7 @@ impl Reloading {
     /// Reads the configuration, with every file that it names being watched from before.
     async fn read(
         &self,
+        cause: Cause,
         watched: &mut Vec<PathBuf>,
         watch: &mut FileWatch,
         standing: &Standing,
@@ -240,7 +260,10 @@ impl Reloading {
         let read = || {
             let (origin, in_force) = (self.origin.clone(), self.site.config.clone());
             let standing = standing.clone();
-            blocking(move || origin.read(&in_force, &standing))
+            blocking(move || match cause {
+                Cause::Names => in_force.with_secrets_read_again(),
+                Cause::Start | Cause::File | Cause::Asked => origin.read(&in_force, &standing),
+            })
         };
         let mut config = read().await?;
         for _ in 1..READINGS {

@@ -110,7 +110,7 @@ fn the_full_example_has_every_key_with_its_default() {
         .map(|text| serde_saphyr::from_str(text).unwrap())
         .collect();
     // A key is given in one of two ways.
-    let other_ways = ["audit", "front-door"]
+    let other_ways = ["audit", "front-door", "srv"]
         .map(|name| fs::read_to_string(format!("{FOLDER}/{name}.yaml")).unwrap())
         .map(|text| serde_saphyr::from_str::<Value>(&text).unwrap());
     for (key, default) in keys_of_schema() {
@@ -123,10 +123,11 @@ fn the_full_example_has_every_key_with_its_default() {
         let trees = match key.starts_with("state.redis") {
             true => shared.as_slice(),
             false
-                if matches!(
-                    key.as_str(),
-                    "audit.key" | "audit.otlp.header.value" | "front_door.host"
-                ) =>
+                if key.starts_with("agents[].upstream.srv")
+                    || matches!(
+                        key.as_str(),
+                        "audit.key" | "audit.otlp.header.value" | "front_door.host"
+                    ) =>
             {
                 &other_ways
             }

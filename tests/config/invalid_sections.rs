@@ -813,6 +813,35 @@ fn upstreams() {
         "path: /a, upstream: { endpoints: [] }",
         "agents[0].upstream.endpoints (line 4): needs at least one endpoint",
     );
+    agent(
+        "path: /a, upstream: {}",
+        "agents[0].upstream.endpoints (line 4): needs at least one endpoint",
+    );
+    upstream(
+        "srv: { name: _a2a._tcp.maps.internal }",
+        "agents[0].upstream (line 4): has both `endpoints` and `srv`; keep one of them",
+    );
+    agent(
+        "path: /a, upstream: { srv: { name: a..b, path: rpc/../x, dns_server: localhost } }",
+        "agents[0].upstream.srv.name (line 4): `a..b` is not a DNS name; write e.g. `_a2a._tcp.maps.internal`\n\
+         agents[0].upstream.srv.path (line 4): must begin with `/`\n\
+         agents[0].upstream.srv.path (line 4): must not contain the segments `.` or `..`\n\
+         agents[0].upstream.srv.dns_server (line 4): `localhost` is not an address with a port; write e.g. `127.0.0.1:53`",
+    );
+    agent(
+        "path: /a, upstream: { srv: { name: \"[::1]\", scheme: ftp, dns_server: \"127.0.0.1:0\" } }",
+        "agents[0].upstream.srv.scheme (line 4): expected `http` or `https`, found `ftp`\n\
+         agents[0].upstream.srv.name (line 4): `[::1]` is not a DNS name; write e.g. `_a2a._tcp.maps.internal`\n\
+         agents[0].upstream.srv.dns_server (line 4): `127.0.0.1:0` is not an address with a port; write e.g. `127.0.0.1:53`",
+    );
+    agent(
+        "path: /a, upstream: { srv: { scheme: http } }",
+        "agents[0].upstream.srv.name (line 4): is required",
+    );
+    agent(
+        "path: /a, upstream: { srv: { name: a, scheme: http }, tls: { ca: x } }",
+        "agents[0].upstream.tls (line 4): has no effect: every endpoint is http",
+    );
     upstream(
         "protocol: { binding: grpc }, http: http1",
         "agents[0].upstream.http (line 4): cannot be `http1`: `protocol.binding` is `grpc`, which needs HTTP/2",

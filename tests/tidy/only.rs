@@ -101,7 +101,7 @@ const RULES: &[Only] = &[
                 || named.begins("socket2")
         },
         pieces: &[],
-        places: &["src/demo/", "src/listener/"],
+        places: &["src/demo/", "src/discover/", "src/listener/"],
         instead: "use listener, which limits connections",
     },
     Only {
@@ -112,7 +112,12 @@ const RULES: &[Only] = &[
                 .any(|path| named.ends(path))
         },
         pieces: &[],
-        places: &["src/http/fetch/", "src/main.rs", "src/upstream/name.rs"],
+        places: &[
+            "src/discover/",
+            "src/http/fetch/",
+            "src/main.rs",
+            "src/upstream/name.rs",
+        ],
         instead: "use http::fetch for documents and upstream for calls: both have deadlines",
     },
     Only {

@@ -1,9 +1,12 @@
 //! Upstreams: endpoints in one normal form, timeouts that make sense.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::super::model::{Endpoint, Probe, Upstream, UpstreamHttp, UpstreamTls};
-use super::super::raw::{RawBinding, RawGeneration, RawUpstream, RawUpstreamHttp, RawUpstreamTls};
+use super::super::model::{Endpoint, Probe, Srv, Upstream, UpstreamHttp, UpstreamTls};
+use super::super::raw::{
+    RawBinding, RawGeneration, RawSrv, RawSrvScheme, RawUpstream, RawUpstreamHttp, RawUpstreamTls,
+};
 use super::super::redact::shown_url;
 use super::super::units::{Size, Time, Wait};
 use super::super::{join, place};
@@ -13,16 +16,27 @@ use super::{Check, DAY, HOUR, MILLISECOND, credential, listeners, url, watch};
 use crate::a2a::{Binding, Generation};
 
 pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<Upstream> {
-    let endpoints = endpoints(check, key, raw);
+    let srv = raw.srv.as_ref().map(|raw| srv(check, &join(key, "srv"), raw));
+    let endpoints = match &srv {
+        Some(_) if raw.endpoints.is_empty() => Some(Vec::new()),
+        Some(_) => {
+            check.problem(key, "has both `endpoints` and `srv`; keep one of them");
+            None
+        }
+        None => endpoints(check, key, raw),
+    };
     if let (RawBinding::Grpc, RawUpstreamHttp::Http1) = (raw.protocol.binding, raw.http) {
         let cause = "cannot be `http1`: `protocol.binding` is `grpc`, which needs HTTP/2";
         check.problem(&join(key, "http"), cause);
     }
     let balancing = watch::balancing(check, key, raw);
     let retry_budget = watch::percent(check, &join(key, "retry_budget"), raw.retry_budget, 0);
-    let encrypts = endpoints
-        .as_ref()
-        .is_none_or(|all| all.iter().any(|endpoint| endpoint.url.starts_with("https:")));
+    let encrypts = match &srv {
+        Some(srv) => srv.as_ref().is_none_or(|srv| srv.secure),
+        None => endpoints
+            .as_ref()
+            .is_none_or(|all| all.iter().any(|endpoint| endpoint.url.starts_with("https:"))),
+    };
     let tls = tls(check, &join(key, "tls"), &raw.tls, encrypts);
     let credential = match &raw.credential {
         Some(raw) => credential::credential(check, &join(key, "credential"), raw).map(Some),
@@ -75,6 +89,10 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
             RawBinding::Grpc => Some(Binding::Grpc),
         },
         endpoints: endpoints?,
+        srv: match srv {
+            Some(srv) => Some(srv?),
+            None => None,
+        },
         balancing: balancing?,
         retry_budget,
         http: match raw.http {
@@ -98,6 +116,51 @@ pub fn upstream(check: &mut Check<'_>, key: &str, raw: &RawUpstream) -> Option<U
         event_bytes,
         list_partial: raw.list.partial,
         probe,
+    })
+}
+
+/// Nobody is asked.
+fn srv(check: &mut Check<'_>, key: &str, raw: &RawSrv) -> Option<Srv> {
+    let name = raw.name.as_ref().and_then(|text| {
+        let key = join(key, "name");
+        let name = url::host(text.strip_suffix('.').unwrap_or(text)).filter(|name| !name.starts_with('['));
+        if name.is_none() {
+            let cause = format!(
+                "`{}` is not a DNS name; write e.g. `_a2a._tcp.maps.internal`",
+                shown_url(text)
+            );
+            check.problem(&key, cause);
+        }
+        name
+    });
+    let path_key = join(key, "path");
+    let mut is_path = raw.path.starts_with('/');
+    if !is_path {
+        check.problem(&path_key, "must begin with `/`");
+    }
+    for fault in url::path_faults(&raw.path) {
+        is_path = false;
+        check.problem(&path_key, fault);
+    }
+    let server = raw.dns_server.as_ref().map(|text| {
+        let server = text.parse::<SocketAddr>().ok().filter(|server| server.port() > 0);
+        if server.is_none() {
+            let cause = format!(
+                "`{}` is not an address with a port; write e.g. `127.0.0.1:53`",
+                shown_url(text)
+            );
+            check.problem(&join(key, "dns_server"), cause);
+        }
+        server
+    });
+    Some(Srv {
+        name: name?,
+        secure: matches!(raw.scheme, RawSrvScheme::Https),
+        path: is_path.then(|| raw.path.clone())?,
+        dns_server: match server {
+            Some(server) => Some(server?),
+            None => None,
+        },
     })
 }
 

@@ -1,6 +1,7 @@
 //! Agents, their upstreams, cards and limits.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use crate::a2a::card::{OriginCard, SkillPattern};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, Operation, v0_1};
 use crate::config::AgentEnvelope;
+use crate::config::url::{self, Url};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
@@ -70,7 +72,10 @@ pub struct Upstream {
     pub generation: Option<Generation>,
     /// The same.
     pub binding: Option<Binding>,
+    /// With `srv` those that were found last.
     pub endpoints: Vec<Endpoint>,
+    /// Where endpoints come from; `None`: from the configuration.
+    pub srv: Option<Srv>,
     pub balancing: Balancing,
     /// Retries, in percent of calls.
     pub retry_budget: u32,
@@ -113,6 +118,35 @@ pub struct Endpoint {
     pub url: String,
     /// Takes no new work.
     pub drain: bool,
+}
+
+/// Endpoints that the DNS knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Srv {
+    /// In lower case, without the dot at its end.
+    pub name: String,
+    pub secure: bool,
+    /// Begins with `/`.
+    pub path: String,
+    /// `None`: those of the system.
+    pub dns_server: Option<SocketAddr>,
+}
+
+impl Srv {
+    /// The endpoint at this host, unless the name is none that a URL can have.
+    pub fn endpoint(&self, host: &str, port: u16) -> Option<Endpoint> {
+        let implied = if self.secure { 443 } else { 80 };
+        let url = Url {
+            secure: self.secure,
+            host: url::host(host)?,
+            port: Some(port).filter(|port| *port != implied),
+            path: self.path.clone(),
+        };
+        Some(Endpoint {
+            url: url.text(),
+            drain: false,
+        })
+    }
 }
 
 /// How endpoints are chosen, watched and bounded.

@@ -62,12 +62,14 @@ pub struct RawAgent {
 /// The group of endpoints that serve one agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Upstream", extend("required" = ["endpoints"]))]
+#[schemars(rename = "Upstream")]
 pub struct RawUpstream {
     /// What the agent speaks.
     pub protocol: RawProtocol,
-    /// The replicas of the agent. At least one.
+    /// The replicas of the agent. At least one, unless `srv` finds them.
     pub endpoints: List<RawEndpoint>,
+    /// Finds the replicas in the DNS, instead of `endpoints`.
+    pub srv: Option<RawSrv>,
     /// How an endpoint is chosen for calls that belong to no known task. `least_request` picks the less busy of two, which
     /// suits calls of very different length; `round_robin` takes turns; `consistent_hash` keeps what `hash_on` names at one
     /// endpoint, and moves only a new endpoint's share, or a lost one's, when the list changes.
@@ -120,7 +122,7 @@ pub struct RawUpstream {
     /// meets the close may not be sent again.
     pub pool_idle: Time,
     /// How often the name of an endpoint is looked up for its open connections: those to addresses that it does not have any
-    /// more take no new call. Half a minute, what names of orchestrators live. New connections look the name up each time.
+    /// more take no new call. As often `srv` is asked. Half a minute, what names of orchestrators live. New connections look the name up each time.
     pub dns_refresh: Time,
     /// Most connections to one endpoint.
     pub max_connections: u32,
@@ -144,6 +146,7 @@ impl Default for RawUpstream {
         Self {
             protocol: RawProtocol::default(),
             endpoints: List::default(),
+            srv: None,
             balance: RawBalance::LeastRequest,
             hash_on: None,
             health: None,
@@ -172,6 +175,42 @@ impl Default for RawUpstream {
             probe: RawProbe::default(),
         }
     }
+}
+
+/// Endpoints from SRV records (RFC 2782): those of the lowest priority, at most 64. Asked at start and every `dns_refresh`; an answer
+/// that fails or names none changes nothing. Weights are not looked at.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Srv", extend("required" = ["name"]))]
+pub struct RawSrv {
+    /// The name of the records, e.g. `_a2a._tcp.maps.internal`. Absolute: no search domain is tried.
+    pub name: Option<String>,
+    /// The scheme of the endpoints' URLs. Encrypted unless said otherwise.
+    pub scheme: RawSrvScheme,
+    /// The path of the endpoints' URLs.
+    pub path: String,
+    /// Address and port of the name server that is asked, over UDP, and over TCP where an answer is cut off. By default those of
+    /// `/etc/resolv.conf`.
+    pub dns_server: Option<String>,
+}
+
+impl Default for RawSrv {
+    fn default() -> Self {
+        Self {
+            name: None,
+            scheme: RawSrvScheme::Https,
+            path: "/".to_owned(),
+            dns_server: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RawSrvScheme {
+    Http,
+    Https,
 }
 
 /// How the tasks of several endpoints are listed.

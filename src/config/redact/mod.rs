@@ -355,6 +355,12 @@ fn upstream(upstream: &Upstream) -> Value {
             },
         },
         "endpoints": upstream.endpoints.iter().map(|endpoint| json!({ "url": endpoint.url, "drain": endpoint.drain })).collect::<Vec<_>>(),
+        "srv": upstream.srv.as_ref().map(|srv| json!({
+            "name": srv.name,
+            "scheme": if srv.secure { "https" } else { "http" },
+            "path": srv.path,
+            "dns_server": srv.dns_server,
+        })),
         "balance": match balancing.balance {
             Balance::LeastRequest => "least_request",
             Balance::RoundRobin => "round_robin",

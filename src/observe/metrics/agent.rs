@@ -65,6 +65,7 @@ impl Metrics {
             self.panics.remove_label_values(agent),
             self.queued.remove_label_values(agent),
             self.owner_conflicts.remove_label_values(agent),
+            self.srv_failures.remove_label_values(agent),
         ];
     }
 }

@@ -29,6 +29,7 @@ pub const CERTIFICATE_EXPIRY: &str = "a2a_gateway_certificate_expiry_timestamp_s
 pub const RELOADS: &str = "a2a_gateway_reloads_total";
 pub const CONFIG_APPLIED: &str = "a2a_gateway_config_applied_timestamp_seconds";
 pub const FRAGMENTS_REFUSED: &str = "a2a_gateway_fragments_refused";
+pub const SRV_FAILURES: &str = "a2a_gateway_srv_failures_total";
 pub const FRONT_DOOR: &str = "a2a_gateway_front_door_calls_total";
 pub const STREAMS_REVOKED: &str = "a2a_gateway_streams_revoked_total";
 pub const AGENT_READY: &str = "a2a_gateway_agent_ready";
@@ -121,6 +122,10 @@ pub const HELP: &[(&str, &str)] = &[
     (
         FRAGMENTS_REFUSED,
         "Files of `agents_directory` whose newest version is not in force, because something is wrong with it.",
+    ),
+    (
+        SRV_FAILURES,
+        "Questions for the SRV records of an agent's endpoints without an answer that names any.",
     ),
     (
         FRONT_DOOR,
@@ -277,6 +282,7 @@ pub struct Metrics {
     pub reloads: IntCounterVec,
     pub config_applied: Gauge,
     pub fragments_refused: IntGauge,
+    pub srv_failures: IntCounterVec,
     pub streams_revoked: IntCounterVec,
     pub front_door: IntCounterVec,
     agent_ready: IntGaugeVec,
@@ -402,6 +408,7 @@ impl Metrics {
             reloads: make.counters(RELOADS, &["result"])?,
             config_applied: make.gauges_f64(CONFIG_APPLIED, &[])?.with_label_values::<&str>(&[]),
             fragments_refused: make.gauge(FRAGMENTS_REFUSED)?,
+            srv_failures: make.counters(SRV_FAILURES, &["agent"])?,
             streams_revoked: make.counters(STREAMS_REVOKED, &["reason"])?,
             front_door: make.counters(FRONT_DOOR, &["choice"])?,
             agent_ready: make.gauges(AGENT_READY, &["agent"])?,

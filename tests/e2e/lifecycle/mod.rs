@@ -19,5 +19,6 @@ mod reload_traffic;
 mod renewal;
 mod secrets;
 mod signals;
+mod srv;
 mod start;
 mod storm;

@@ -1,0 +1,298 @@
+//! Endpoints that the DNS names, from a name server of the test's own: they come, go and drain like those of the configuration.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use hickory_proto::op::{Message, MessageType, ResponseCode};
+use hickory_proto::rr::rdata::SRV;
+use hickory_proto::rr::{Name, RData, Record};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::task::JoinSet;
+
+use super::binary;
+use super::reload::{REFUSED, replace};
+use super::reload_agents::Desk;
+use crate::harness::agent::Agent;
+use crate::harness::{agent, eventually, get, of_task, post, send};
+
+const NAME: &str = "_a2a._tcp.maps.internal";
+const FAILURES: &str = "a2a_gateway_srv_failures_total{agent=\"a\"}";
+
+/// What the name server says of every name that it is asked for.
+#[derive(Clone)]
+enum Word {
+    /// Priority, port.
+    Hosts(Vec<(u16, u16)>),
+    /// The same, over TCP alone.
+    Long(Vec<(u16, u16)>),
+    Code(ResponseCode),
+    Nothing,
+}
+
+struct NameServer {
+    address: SocketAddr,
+    word: Arc<Mutex<Word>>,
+    asked: Arc<Mutex<Vec<String>>>,
+    _jobs: JoinSet<()>,
+}
+
+impl NameServer {
+    async fn start(word: Word) -> Self {
+        // The port that UDP gives may be taken over TCP.
+        let (datagrams, streams) = loop {
+            let datagrams = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            if let Ok(streams) = TcpListener::bind(datagrams.local_addr().unwrap()).await {
+                break (datagrams, streams);
+            }
+        };
+        let address = datagrams.local_addr().unwrap();
+        let word = Arc::new(Mutex::new(word));
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let mut jobs = JoinSet::new();
+        let (said, heard) = (word.clone(), asked.clone());
+        jobs.spawn(async move {
+            let mut bytes = [0; 1500];
+            loop {
+                let (length, caller) = datagrams.recv_from(&mut bytes).await.unwrap();
+                let question = Message::from_vec(&bytes[..length]).unwrap();
+                heard.lock().unwrap().push(question.queries[0].name().to_string());
+                let word = said.lock().unwrap().clone();
+                if let Some(answer) = answer(&question, &word, false) {
+                    datagrams.send_to(&answer, caller).await.unwrap();
+                }
+            }
+        });
+        let said = word.clone();
+        jobs.spawn(async move {
+            loop {
+                let (mut stream, _) = streams.accept().await.unwrap();
+                let mut bytes = vec![0; usize::from(stream.read_u16().await.unwrap())];
+                stream.read_exact(&mut bytes).await.unwrap();
+                let word = said.lock().unwrap().clone();
+                let answer = answer(&Message::from_vec(&bytes).unwrap(), &word, true).unwrap();
+                stream.write_u16(u16::try_from(answer.len()).unwrap()).await.unwrap();
+                stream.write_all(&answer).await.unwrap();
+            }
+        });
+        Self {
+            address,
+            word,
+            asked,
+            _jobs: jobs,
+        }
+    }
+
+    fn say(&self, word: Word) {
+        *self.word.lock().unwrap() = word;
+    }
+
+    /// Once it was asked again, so often.
+    async fn asked_again(&self, times: usize) {
+        let before = self.asked.lock().unwrap().len();
+        eventually("it is asked again", || async {
+            self.asked.lock().unwrap().len() >= before + times
+        })
+        .await;
+    }
+}
+
+fn answer(question: &Message, word: &Word, whole: bool) -> Option<Vec<u8>> {
+    let mut answer = question.clone();
+    answer.metadata.message_type = MessageType::Response;
+    let (hosts, cut) = match word {
+        Word::Hosts(hosts) => (&**hosts, false),
+        Word::Long(hosts) if whole => (&**hosts, false),
+        Word::Long(_) => (&[][..], true),
+        Word::Code(code) => {
+            answer.metadata.response_code = *code;
+            (&[][..], false)
+        }
+        Word::Nothing => return None,
+    };
+    answer.metadata.truncation = cut;
+    for (priority, port) in hosts {
+        let target = Name::from_ascii("localhost.").unwrap();
+        let record = RData::SRV(SRV::new(*priority, 1, *port, target));
+        let name = question.queries[0].name().clone();
+        answer.add_answer(Record::from_rdata(name, 1, record));
+    }
+    Some(answer.to_vec().unwrap())
+}
+
+async fn named(name: &'static str) -> Agent {
+    Agent::start(agent::tasks(move || name.to_owned())).await
+}
+
+fn at(agents: &[&Agent]) -> Word {
+    Word::Hosts(agents.iter().map(|agent| (10, agent.address.port())).collect())
+}
+
+fn yaml(server: SocketAddr, refresh: &str) -> String {
+    let text = super::reload_agents::yaml(&[("a", &[], "")], "drain: 1h");
+    text.replace(
+        "endpoints: [  ]",
+        &format!(
+            "srv: {{ name: {NAME}, scheme: http, dns_server: \"{server}\" }}, dns_refresh: {refresh}, balance: round_robin"
+        ),
+    )
+}
+
+async fn ask(desk: &Desk, body: &str) -> (u16, Value) {
+    let answer = post(desk.gateway.address, "/a", body).await;
+    (answer.status, answer.json())
+}
+
+/// The task of a new call.
+async fn made(desk: &Desk) -> String {
+    let (status, answer) = ask(desk, &send("1", "x")).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["result"]["task"]["id"].as_str().unwrap().to_owned()
+}
+
+/// The endpoints of which the agent consists, but for those that leave.
+async fn urls(desk: &Desk) -> Vec<String> {
+    let all = get(desk.gateway.admin, "/agents/a/endpoints").await.json();
+    let staying = all["endpoints"].as_array().unwrap().iter();
+    let staying = staying.filter(|one| one["removed_for_seconds"].is_null());
+    staying.map(|one| one["url"].as_str().unwrap().to_owned()).collect()
+}
+
+fn sorted(agents: &[&Agent]) -> Vec<String> {
+    let urls = agents
+        .iter()
+        .map(|agent| format!("http://localhost:{}/", agent.address.port()));
+    let mut urls: Vec<String> = urls.collect();
+    urls.sort();
+    urls
+}
+
+async fn becomes(desk: &Desk, agents: &[&Agent]) {
+    eventually("these are the endpoints", || async {
+        urls(desk).await == sorted(agents)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn endpoints_come_and_go_with_the_records() {
+    let (a, b) = (named("of-a").await, named("of-b").await);
+    let server = NameServer::start(at(&[&a])).await;
+    let desk = Desk::of(&yaml(server.address, "100ms")).await;
+    assert_eq!(urls(&desk).await, sorted(&[&a]));
+    assert_eq!(made(&desk).await, "of-a");
+    assert_eq!(server.asked.lock().unwrap()[0], format!("{NAME}."));
+
+    server.say(at(&[&b, &a]));
+    becomes(&desk, &[&a, &b]).await;
+    let mut tasks = [made(&desk).await, made(&desk).await];
+    tasks.sort();
+    assert_eq!(tasks, ["of-a", "of-b"], "each takes its turn");
+
+    server.say(at(&[&b]));
+    becomes(&desk, &[&b]).await;
+    for _ in 0..4 {
+        assert_eq!(made(&desk).await, "of-b", "nothing new goes to the one that is gone");
+    }
+    let before = a.received().len();
+    let (status, got) = ask(&desk, &of_task("GetTask", "of-a")).await;
+    assert_eq!(
+        (status, a.received().len()),
+        (200, before + 1),
+        "its task is found: {got}"
+    );
+    assert_eq!(desk.gateway.metric(FAILURES).await, 0.0);
+    assert_eq!(desk.gateway.metric(REFUSED).await, 0.0);
+}
+
+#[tokio::test]
+async fn an_answer_that_fails_or_is_empty_changes_nothing() {
+    let a = named("of-a").await;
+    let server = NameServer::start(at(&[&a])).await;
+    let desk = Desk::of(&yaml(server.address, "100ms")).await;
+    let words = [
+        Word::Hosts(Vec::new()),
+        Word::Code(ResponseCode::ServFail),
+        Word::Code(ResponseCode::NXDomain),
+        Word::Hosts(vec![(0, 0)]),
+    ];
+    for word in words {
+        let before = desk.gateway.metric(FAILURES).await;
+        server.say(word);
+        eventually("two failures are counted", || async {
+            desk.gateway.metric(FAILURES).await >= before + 2.0
+        })
+        .await;
+        assert_eq!((urls(&desk).await, &*made(&desk).await), (sorted(&[&a]), "of-a"));
+    }
+    // Nor does a reload, which asks for nothing that is known.
+    server.say(Word::Nothing);
+    desk.apply(&yaml(server.address, "200ms")).await;
+    assert_eq!((urls(&desk).await, &*made(&desk).await), (sorted(&[&a]), "of-a"));
+}
+
+#[tokio::test]
+async fn only_records_of_the_lowest_priority_are_endpoints() {
+    let (a, b) = (named("of-a").await, named("of-b").await);
+    let (at_a, at_b) = (a.address.port(), b.address.port());
+    let server = NameServer::start(Word::Hosts(vec![(20, at_b), (10, at_a)])).await;
+    let desk = Desk::of(&yaml(server.address, "100ms")).await;
+    assert_eq!(urls(&desk).await, sorted(&[&a]));
+    server.say(Word::Hosts(vec![(20, at_b), (30, at_a)]));
+    becomes(&desk, &[&b]).await;
+    assert_eq!(made(&desk).await, "of-b");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_is_asked_for_over_tcp() {
+    let a = named("of-a").await;
+    let server = NameServer::start(Word::Long(vec![(10, a.address.port())])).await;
+    let desk = Desk::of(&yaml(server.address, "1h")).await;
+    assert_eq!((urls(&desk).await, &*made(&desk).await), (sorted(&[&a]), "of-a"));
+}
+
+#[tokio::test]
+async fn a_bad_file_does_not_keep_endpoints_from_changing() {
+    let (a, b) = (named("of-a").await, named("of-b").await);
+    let server = NameServer::start(at(&[&a])).await;
+    let good = yaml(server.address, "100ms");
+    let desk = Desk::of(&good).await;
+    desk.refuse("agents: nonsense").await;
+    server.say(at(&[&b]));
+    becomes(&desk, &[&b]).await;
+    assert_eq!(made(&desk).await, "of-b");
+    replace(desk.folder.path(), "gateway.yaml", &good);
+    assert!(desk.gateway.reload().await);
+    server.asked_again(2).await;
+    assert_eq!(urls(&desk).await, sorted(&[&b]));
+}
+
+#[tokio::test]
+async fn a_reload_to_a_name_without_an_answer_is_refused() {
+    let a = named("of-a").await;
+    let server = NameServer::start(at(&[&a])).await;
+    let good = yaml(server.address, "1h");
+    let desk = Desk::of(&good).await;
+    server.say(Word::Code(ResponseCode::NXDomain));
+    desk.refuse(&good.replace("maps.internal", "other.internal")).await;
+    assert_eq!((urls(&desk).await, &*made(&desk).await), (sorted(&[&a]), "of-a"));
+}
+
+#[tokio::test]
+async fn a_start_without_an_answer_says_so_and_a_check_asks_nobody() {
+    let server = NameServer::start(Word::Code(ResponseCode::NXDomain)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = binary::file(&folder, &yaml(server.address, "1h"));
+    let file = file.to_str().unwrap();
+    let ended = binary::run(&["check", "--config", file]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(server.asked.lock().unwrap().is_empty());
+    let ended = binary::run(&["run", "--config", file]).await;
+    assert_eq!(ended.code, Some(64));
+    let expected = format!(
+        "agents[0].upstream.srv (line 14): `{NAME}` gives no endpoints: the name server {} says `Non-Existent Domain`",
+        server.address
+    );
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+}
