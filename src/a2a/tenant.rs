@@ -56,7 +56,11 @@ pub fn write(addressed: &Addressed, body: &Bytes, tenant: Option<&str>, limits: 
 
 /// A query without its tenant; `None` if nothing is left.
 pub fn without_in_query(query: &str) -> Option<String> {
-    let kept = query.split('&').filter(|pair| pair.split('=').next() != Some("tenant"));
+    let is_tenant = |pair: &&str| {
+        let name = pair.split('=').next().unwrap_or_default();
+        http_json::decode_form(name).is_some_and(|name| name == "tenant")
+    };
+    let kept = query.split('&').filter(|pair| !is_tenant(pair));
     let kept: Vec<&str> = kept.collect();
     (!kept.is_empty()).then(|| kept.join("&"))
 }
@@ -163,6 +167,7 @@ mod tests {
         assert_eq!(path, "/c%2Fd/tasks/t");
         assert_eq!(without_in_query("a=1&tenant=x&b=2").as_deref(), Some("a=1&b=2"));
         assert_eq!(without_in_query("tenant=x"), None);
+        assert_eq!(without_in_query("%74enant=x&b").as_deref(), Some("b"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use http::{HeaderName, request};
 use serde::Deserialize;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
+use super::came;
 use super::facts::{Facts, Given};
 use super::places::{self, Found};
 use super::verifiers::read_yaml;
@@ -122,7 +123,7 @@ impl Verifier {
                     .iter()
                     .map(|value| Cow::Borrowed(value.as_bytes())),
             ),
-            Place::Query(name) => Found::only(places::query_values(parts.uri.query().unwrap_or_default(), name)),
+            Place::Query(name) => Found::only(places::query_values(came::uri(parts).query().unwrap_or_default(), name)),
             Place::Cookie(name) => Found::only(places::cookie_values(&parts.headers, name).map(Cow::Borrowed)),
         };
         match found {

@@ -13,7 +13,7 @@ use super::ask::{Answer, Asker, Error, Request, Said};
 use super::claims::Claims;
 use super::facts::{Facts, Given, Reading};
 use super::verifiers::Commit;
-use super::{Authorization, Credential, Evidence, Invalid, Proof, Shown, authorization, sha256};
+use super::{Authorization, Credential, Evidence, Invalid, Proof, Shown, authorization, came, sha256};
 use crate::clock::Clock;
 use crate::config::{Asking, Mapping, Problem};
 use crate::observe::metrics::Metrics;
@@ -119,7 +119,7 @@ impl Verifier {
         let Some(field) = parts.headers.get(header::AUTHORIZATION) else {
             return Shown::Nothing;
         };
-        let (method, path) = (parts.method.as_str(), parts.uri.path());
+        let (method, path) = (came::method(parts).as_str(), came::uri(parts).path());
         // Nothing of the three has a zero in it.
         let digest = sha256(&[field.as_bytes(), b"\0", method.as_bytes(), b"\0", path.as_bytes()]);
         let now = self.clock.unix_seconds();

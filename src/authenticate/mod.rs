@@ -9,6 +9,7 @@
 mod api_key;
 mod ask;
 mod basic;
+mod came;
 mod certificate;
 mod check;
 mod claims;
@@ -42,6 +43,7 @@ use self::facts::{Facts, Reading};
 use crate::config::Attribute;
 use crate::expression::Value;
 
+pub use came::keep;
 pub use error::{Error, Invalid};
 pub use places::CredentialPlaces;
 pub use replays::prepare;

@@ -40,6 +40,14 @@ impl CredentialPlaces {
         Cow::Owned(kept)
     }
 
+    /// Without those that are among the others.
+    #[must_use]
+    pub fn but(mut self, others: &Self) -> Self {
+        self.headers.retain(|name| !others.headers.contains(name));
+        self.query.retain(|name| !others.query.contains(name));
+        self
+    }
+
     /// The header field is a credential.
     pub fn is_header(&self, name: &HeaderName) -> bool {
         self.headers.contains(name)

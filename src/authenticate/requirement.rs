@@ -156,6 +156,15 @@ impl Requirement {
             && self.0.verifiers.iter().all(|verifier| verifiers.have(verifier))
     }
 
+    /// Where the credentials stand that it asks for.
+    pub fn own_places(&self) -> CredentialPlaces {
+        let mut own = CredentialPlaces::default();
+        for verifier in &self.0.verifiers {
+            verifier.add_places(&mut own);
+        }
+        own
+    }
+
     /// Where the credentials of all configured schemes stand, those that this requirement does not ask for included: a
     /// caller that sends a key for one agent to another must not hand it over.
     pub fn places(&self) -> &CredentialPlaces {

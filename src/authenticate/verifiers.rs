@@ -375,7 +375,7 @@ impl Verifier {
         }
     }
 
-    fn add_places(&self, places: &mut CredentialPlaces) {
+    pub(super) fn add_places(&self, places: &mut CredentialPlaces) {
         match &self.kind {
             Kind::ApiKey(verifier) => match verifier.place() {
                 Place::Header(name) => add(&mut places.headers, name),

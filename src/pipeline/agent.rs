@@ -105,15 +105,17 @@ impl Agent {
 impl Enforced {
     /// Whether all that callers must show, for skills too, would be verified by the same.
     pub fn is_of(&self, verifiers: &Verifiers) -> bool {
+        self.requirements().all(|requirement| requirement.is_of(verifiers))
+    }
+
+    /// Of all calls, and of its skills.
+    pub(super) fn requirements(&self) -> impl Iterator<Item = &Requirement> {
         let skills = self.skills.iter().flat_map(BTreeMap::values);
         let met = skills.filter_map(|demand| match demand {
             SkillDemand::Met(requirement) => Some(requirement),
             SkillDemand::Unmet => None,
         });
-        [&self.requirement]
-            .into_iter()
-            .chain(met)
-            .all(|requirement| requirement.is_of(verifiers))
+        [&self.requirement].into_iter().chain(met)
     }
 
     /// Whether calls that are addressed so may be for this agent.

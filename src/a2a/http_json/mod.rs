@@ -21,7 +21,7 @@ use std::fmt;
 pub use answer::{read_answer, read_response, write_response};
 pub use call::read_call;
 pub use fault::{TOO_MANY_REQUESTS, is_fault, is_of_agent, read_fault, write_fault};
-pub use percent::encoded;
+pub use percent::{decode_form, encoded};
 pub use request::{Written, read_request, write_request};
 pub use target::{EXTENDED_CARD_OF_0_2, Target, TargetError, read_target};
 

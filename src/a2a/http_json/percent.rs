@@ -23,7 +23,7 @@ pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
 }
 
 /// A name or a value of a query as it reads: `+` is a space, for every server of an SDK takes queries for forms.
-pub(super) fn decode_form(text: &str) -> Option<Cow<'_, str>> {
+pub fn decode_form(text: &str) -> Option<Cow<'_, str>> {
     if text.contains('+') {
         let spaced = text.replace('+', " ");
         return decode(&spaced).map(|text| Cow::Owned(text.into_owned()));

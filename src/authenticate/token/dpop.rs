@@ -15,7 +15,7 @@ use super::super::jwks::{self, Present};
 use super::super::places::Found;
 use super::super::replays::Proof;
 use super::super::resource::Resource;
-use super::super::{Invalid, sha256};
+use super::super::{Invalid, came, sha256};
 use super::bearer::MAX_TOKEN;
 
 /// Where proofs stand.
@@ -60,7 +60,7 @@ fn read(proof: &[u8], parts: &request::Parts, token: &[u8], at: &Resource, windo
     }
     let claims: Claims = part(claims)?;
     let id = claims.text("jti")?;
-    if claims.text("htm")? != parts.method.as_str() || !at.is_at(claims.text("htu")?, parts.uri.path()) {
+    if claims.text("htm")? != came::method(parts).as_str() || !at.is_at(claims.text("htu")?, came::uri(parts).path()) {
         return None;
     }
     if URL_SAFE_NO_PAD.decode(claims.text("ath")?).ok()? != sha256(&[token]) {

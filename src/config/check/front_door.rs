@@ -63,6 +63,15 @@ pub fn front_door(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>
     let mut limits = Rules::default();
     limits.add(check, "rate_limits", &raw.rate_limits);
     limits.add(check, "front_door.limits", &own.limits);
+    for (index, limit) in own.limits.items() {
+        if limit.open_tasks.is_some() {
+            let key = join(&place("front_door.limits", index), "open_tasks");
+            check.problem(
+                &key,
+                "tasks are of the agents behind it; set it in their `agents[].limits`, or in `rate_limits`",
+            );
+        }
+    }
     Some(Some(FrontDoor {
         route: route?,
         default: default.cloned(),

@@ -3,6 +3,8 @@
 //! Each is asked as a caller would ask it, with its own limits, rules and owners, and its answer merged with the others'. Agents that
 //! have no lists, or whose tasks are not for this caller, have none in it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Uri, header, request};
@@ -14,6 +16,7 @@ use crate::a2a::jsonrpc::code;
 use crate::a2a::listing::read_listing;
 use crate::a2a::translate::{Original, Pair};
 use crate::a2a::{Addressed, Binding, Dialect, Generation, Operation, jsonrpc, tenant};
+use crate::authenticate;
 use crate::gather::span::{Span, Told};
 use crate::gather::token;
 use crate::http::hygiene;
@@ -72,28 +75,37 @@ impl Pipeline {
                 .unwrap_or_default(),
         };
         let names: Vec<_> = came.scene.names().cloned().collect();
+        let lacking: Vec<AtomicUsize> = members.iter().map(|_| AtomicUsize::new(0)).collect();
         let ask = |index: usize, body: Bytes| -> BoxFuture<'_, Result<Told, Reject>> {
-            match members.get(index) {
-                Some(member) => Box::pin(self.listed_of(came, member, body, head)),
+            match members.get(index).zip(lacking.get(index)) {
+                Some((member, lacking)) => Box::pin(self.listed_of(came, member, body, head, lacking)),
                 None => Box::pin(async { Ok(Told::Nothing) }),
             }
         };
         let page = span.page(&names, ask).await?;
-        Translating::told(&came.call, Generation::V1_0, page)
+        let lacking = lacking.iter().map(|lacking| lacking.load(Ordering::Relaxed)).sum();
+        let answered = Translating::told(&came.call, Generation::V1_0, page)?;
+        Ok(Answered {
+            left_out: lacking,
+            ..answered
+        })
     }
 
-    /// One agent's page, asked as its caller would.
+    /// One agent's page, asked as its caller would; `lacking` becomes how many of its endpoints are left out at most.
     async fn listed_of(
         &self,
         came: &Came<'_>,
         member: &Member,
         body: Bytes,
         head: &request::Parts,
+        lacking: &AtomicUsize,
     ) -> Result<Told, Reject> {
         let internal = |_: crate::a2a::json::Error| Reject::new(Reason::Internal);
         let own = own_tenant(member, Generation::V1_0);
         let body = tenant::write(&Addressed::JsonRpc, &body, own, self.json).map_err(internal)?;
         let mut parts = head.clone();
+        authenticate::keep(&mut parts);
+        self.withhold(member, &mut parts);
         parts.method = Method::POST;
         parts.uri = Uri::from_static("/");
         let headers = &mut parts.headers;
@@ -137,6 +149,7 @@ impl Pipeline {
             }
         };
         held.record.status = answered.parts.status.as_u16();
+        lacking.fetch_max(answered.left_out, Ordering::Relaxed);
         let Content::Whole(bytes, outcome) = answered.content else {
             held.record.outcome = Outcome::Rejected(Reason::UpstreamBadAnswer);
             return Err(Reject::new(Reason::UpstreamBadAnswer));

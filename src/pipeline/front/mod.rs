@@ -10,13 +10,14 @@ mod choose;
 mod extended;
 mod list;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use http::request;
+use http::{header, request};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio_util::sync::DropGuard;
@@ -420,6 +421,7 @@ impl Pipeline {
             Addressed::Grpc(_) => grpc::frame(&came.bytes).map_err(|_| in_form(Reject::new(Reason::BodyTooLarge)))?,
             Addressed::JsonRpc | Addressed::HttpJson(_) => came.bytes,
         };
+        self.withhold(member, parts);
         let own = held.slot.take();
         let route = RouteMatch {
             agent: member.index,
@@ -440,6 +442,30 @@ impl Pipeline {
             held.slot.get_or_insert_default().join(own);
         }
         called
+    }
+
+    /// What callers show for other agents is withheld from one that gets their credentials; others get none.
+    fn withhold(&self, member: &Member, parts: &mut request::Parts) {
+        if !member.agent.forward_credentials {
+            return;
+        }
+        let mut others = self.verifiers.places().clone();
+        others.headers.push(header::AUTHORIZATION);
+        for requirement in member.enforced.requirements() {
+            others = others.but(&requirement.own_places());
+        }
+        for name in &others.headers {
+            parts.headers.remove(name);
+        }
+        let kept = parts.uri.query().map(|query| others.strip_query(query));
+        if let Some(Cow::Owned(query)) = kept {
+            let target = match query.as_str() {
+                "" => parts.uri.path().to_owned(),
+                query => format!("{}?{query}", parts.uri.path()),
+            };
+            authenticate::keep(parts);
+            parts.uri = target.parse().unwrap_or_default();
+        }
     }
 
     /// The agent is told its own tenant, whatever its caller chose it by.
@@ -468,6 +494,7 @@ impl Pipeline {
                 path.push('?');
                 path.push_str(&query);
             }
+            authenticate::keep(parts);
             parts.uri = path.parse().map_err(|_| Reject::new(Reason::BadHead))?;
             came.addressed = Addressed::HttpJson(Box::new(target));
             *place = Place::Below { base: 0 };

@@ -3,6 +3,7 @@
 mod calls;
 mod card;
 mod choice;
+mod credentials;
 mod lists;
 
 use crate::harness::agent::Agent;
