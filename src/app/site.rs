@@ -287,6 +287,7 @@ impl Common {
             index: AgentIndex(index),
             agent: agent.clone(),
             translates: section.translate,
+            listed: section.listed,
         });
         let ground = FrontGround {
             drain: &self.ground.drain,

@@ -164,7 +164,7 @@ fn the_catalogue() {
     );
     agent_key(
         "listed: callers",
-        "agents[0].listed (line 4): belongs to the section `catalogue`, which is not there",
+        "agents[0].listed (line 4): belongs to the sections `catalogue` and `front_door`, of which none is there",
     );
     let with = |agent: &str, path: &str, expected: &str| {
         let agents = format!("[ {{ name: maps, {agent}, upstream: {{ endpoints: [ {{ url: http://a:1 }} ] }} }} ]");

@@ -19,6 +19,8 @@ pub const CHOICE: &str = "urn:a2a-gateway:extension:agent:v1";
 /// One of the agents.
 pub struct Part<'a> {
     pub name: &'a str,
+    /// Whoever reads the card is told that there is this agent.
+    pub named: bool,
     pub origin: &'a OriginCard,
     pub publication: &'a Publication,
 }
@@ -69,9 +71,12 @@ pub fn gather(
             }
         }
         let listed = card.get("skills").and_then(Value::as_array).into_iter().flatten();
+        // Behind a circle of front doors each would show the others' skills, again and again.
+        let is_front = declares(&card);
         for skill in listed.filter_map(Value::as_object) {
             let id = skill.get("id").and_then(Value::as_str).unwrap_or_default();
-            if sees(part.name, id) {
+            let is_own = is_front && id.rsplit('/').skip(1).any(|passed| passed == part.name);
+            if !is_own && part.named && sees(part.name, id) {
                 skills.push(Value::Object(self::skill(part, skill, id, &own, enforced)));
             }
         }
@@ -85,7 +90,7 @@ pub fn gather(
         push: all(|claims| claims.push, |publication| publication.push),
         extended: true,
     };
-    let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+    let names: Vec<&str> = parts.iter().filter(|part| part.named).map(|part| part.name).collect();
     let extension = json!({
         "uri": CHOICE,
         "description": "Names the agent that a call is for: a key of metadata whose value is a name or the id of a skill",
@@ -124,6 +129,13 @@ pub fn gather(
 pub fn schemes(parts: &[Part<'_>]) -> BTreeMap<SchemeName, SchemeForm> {
     let all = parts.iter().flat_map(|part| &part.publication.schemes);
     all.map(|(name, form)| (name.clone(), form.clone())).collect()
+}
+
+/// It is the card of a front door.
+fn declares(card: &Map<String, Value>) -> bool {
+    let extensions = card.get("capabilities").and_then(|all| all.get("extensions"));
+    let extensions = extensions.and_then(Value::as_array).into_iter().flatten();
+    extensions.filter_map(|one| one.get("uri")).any(|uri| uri == CHOICE)
 }
 
 fn skill(

@@ -74,10 +74,14 @@ pub fn listed(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw) -> Li
         Some(RawListed::Callers) => Listed::Callers,
         Some(RawListed::Never) => Listed::Never,
     };
-    if listed != Listed::Public && raw.catalogue.is_none() && !check.was_given_up_whole("catalogue") {
+    if listed != Listed::Public
+        && raw.catalogue.is_none()
+        && raw.front_door.is_none()
+        && !check.was_given_up_whole("catalogue")
+    {
         check.problem(
             &join(key, "listed"),
-            "belongs to the section `catalogue`, which is not there",
+            "belongs to the sections `catalogue` and `front_door`, of which none is there",
         );
     }
     listed

@@ -52,7 +52,7 @@ pub struct RawAgent {
     pub push: RawAgentPush,
     /// The agent in the envelope protocol.
     pub envelope: RawAgentEnvelope,
-    /// Who sees the agent in the `catalogue`: `public` everybody, `callers` those that may call it, `never` nobody. By default `public`:
+    /// Who sees the agent in the `catalogue` and in the card of the `front_door`: `public` everybody, `callers` those that may call it, `never` nobody. By default `public`:
     /// its card is there for everybody anyway.
     pub listed: Option<RawListed>,
     /// Largest request body for this agent; `limits.body_bytes` by default. Raise it for agents that take files inline.

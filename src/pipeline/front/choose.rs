@@ -15,8 +15,10 @@ use crate::a2a::{Generation, Operation};
 use crate::affinity::{Alias, Inquiry, Knowledge};
 use crate::authenticate;
 use crate::authorize::{self, Asking};
+use crate::config::Listed;
 use crate::observe::Reason;
 use crate::pipeline::Pipeline;
+use crate::pipeline::usable::Caller;
 use crate::respond::Reject;
 
 pub(super) enum Chosen<'a> {
@@ -49,7 +51,11 @@ impl Pipeline {
             let read = metadata.get_or_init(|| Metadata::read(&came.call, &came.bytes).ok());
             read.as_ref()
         };
-        let named = || named(came, told, metadata);
+        let named = || match named(came, told, metadata)? {
+            Some(None) => Err(self.nobody(came, "there is no agent of this name")),
+            Some(found) => Ok(found),
+            None => Ok(None),
+        };
         match self.known(came, parts).await? {
             Known::At(member) => return Ok(Chosen::One("affinity", member)),
             Known::Several(members) => {
@@ -57,7 +63,7 @@ impl Pipeline {
                 let of_them = named.filter(|named| members.iter().any(|member| std::ptr::eq(*member, *named)));
                 return match of_them {
                     Some(member) => Ok(Chosen::One("named", member)),
-                    None => Err(nobody(came, "several agents have a task of this id")),
+                    None => Err(self.nobody(came, "several agents have a task of this id")),
                 };
             }
             Known::Nowhere => {}
@@ -99,7 +105,7 @@ impl Pipeline {
         if came.call.task.is_some() {
             return Err(Reject::new(Reason::TaskNotFound));
         }
-        Err(nobody(came, "name one"))
+        Err(self.nobody(came, "name one"))
     }
 
     /// Where the task is, or else the context, that the call names and its caller may use.
@@ -152,6 +158,32 @@ impl Pipeline {
             _ => Ok(Known::Several(found)),
         }
     }
+
+    /// Names the agents to which the caller may send.
+    fn nobody(&self, came: &Came<'_>, why: &str) -> Reject {
+        let may_send = |member: &&Member| {
+            let principal = member.enforced.requirement.readmit(&came.principal);
+            principal
+                .filter(|_| member.listed != Listed::Never)
+                .is_some_and(|principal| {
+                    let caller = Caller {
+                        principal: &principal,
+                        policies: self.policies(came.downstream, &member.agent),
+                        asked: &self.asked(came.downstream, &member.agent, came.client),
+                    };
+                    caller.may_send(None)
+                })
+        };
+        let open = came.scene.members.iter().filter(may_send);
+        let names: Vec<&str> = open.map(|member| &*member.agent.metrics.name).collect();
+        let names = match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.join(", "),
+        };
+        Reject::new(Reason::AgentNotNamed).because(format!(
+            "{why}; the agents are {names}: as `tenant`, or in the metadata as `{CHOICE}`"
+        ))
+    }
 }
 
 async fn knowledge(inquiry: Inquiry) -> Knowledge {
@@ -162,12 +194,12 @@ async fn knowledge(inquiry: Inquiry) -> Knowledge {
     }
 }
 
-/// The agent that the call names.
+/// The agent that the call names; the inner `None`: there is none of this name.
 fn named<'c, 'm>(
     came: &Came<'c>,
     told: Option<&str>,
     metadata: impl Fn() -> Option<&'m Metadata>,
-) -> Result<Option<&'c Member>, Reject> {
+) -> Result<Option<Option<&'c Member>>, Reject> {
     let keys = [Some(CHOICE), came.front.section.metadata_key.as_deref()];
     let mut name = told.map(str::to_owned);
     for key in keys.into_iter().flatten() {
@@ -193,22 +225,5 @@ fn named<'c, 'm>(
         .members
         .iter()
         .find(|member| *member.agent.metrics.name == *name);
-    member
-        .map(Some)
-        .ok_or_else(|| nobody(came, "there is no agent of this name"))
-}
-
-/// Names the agents that would know the caller.
-fn nobody(came: &Came<'_>, why: &str) -> Reject {
-    let members = came.scene.members.iter();
-    let open = members.filter(|member| member.enforced.requirement.readmit(&came.principal).is_some());
-    let names: Vec<&str> = open.map(|member| &*member.agent.metrics.name).collect();
-    let names = if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    };
-    Reject::new(Reason::AgentNotNamed).because(format!(
-        "{why}; the agents are {names}: as `tenant`, or in the metadata as `{CHOICE}`"
-    ))
+    Ok(Some(member))
 }

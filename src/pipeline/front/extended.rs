@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use http::{HeaderValue, header, request};
 
-use super::{Came, parts};
+use super::{Came, Member, parts};
 use crate::a2a::card::{self, Finish, gather};
 use crate::authenticate::{self, Principal};
 use crate::authorize::Asked;
+use crate::config::Listed;
 use crate::observe::Reason;
 use crate::pipeline::translate::Translating;
 use crate::pipeline::usable::Caller;
@@ -59,7 +60,9 @@ impl Pipeline {
             caller.may_use(known.enforced, skill)
         };
         let publication = came.scene.publication.of(came.call.generation);
-        let parts = parts(&came.scene.members);
+        let is_named =
+            |member: &Member| member.listed != Listed::Never && known.contains_key(&*member.agent.metrics.name);
+        let parts = parts(&came.scene.members, is_named);
         let origin = gather::gather(&parts, &publication.enforced, &came.front.section.card, sees);
         let signer = came.front.store.signer();
         let sign = |card| match &signer {

@@ -28,7 +28,7 @@ use crate::a2a::{Addressed, Binding, Call, Generation, Operation, grpc, tenant, 
 use crate::authenticate::{self, Principal, Requirement, Resource, Verifiers};
 use crate::authorize::{self, Asked, Ownership, Policies};
 use crate::card::{self, CardStore, Published};
-use crate::config::{self, Policy, TaskOwner};
+use crate::config::{self, Listed, Policy, TaskOwner};
 use crate::drain::Drain;
 use crate::http::hygiene;
 use crate::observe::Reason;
@@ -68,6 +68,7 @@ pub struct Behind {
     pub agent: Arc<Agent>,
     /// It serves bindings that the agent does not speak.
     pub translates: bool,
+    pub listed: Listed,
 }
 
 /// What it is built with.
@@ -99,6 +100,7 @@ struct Member {
     agent: Arc<Agent>,
     enforced: Arc<Enforced>,
     card: Arc<card::Current>,
+    listed: Listed,
 }
 
 /// A call that came, and what it came with.
@@ -167,7 +169,7 @@ impl FrontDoor {
             return Ok(Arc::clone(known));
         }
         let scene = Arc::new(self.make(verifiers).ok_or_else(not_ready)?);
-        let parts = parts(&scene.members);
+        let parts = parts(&scene.members, |member| member.listed == Listed::Public);
         let origin = gather::gather(&parts, &scene.publication.enforced, &self.section.card, |_, _| true);
         self.store.accept(NAME, origin, scene.publication.clone());
         self.scene.store(Some(Arc::clone(&scene)));
@@ -236,13 +238,14 @@ impl FrontDoor {
                 agent: behind.agent.clone(),
                 enforced,
                 card,
+                listed: behind.listed,
             })
             .collect();
         let enforced = gather::any_of(members.iter().map(|member| &member.card.publication.enforced));
         let requirement = verifiers.resolve(&enforced, &self.resource).ok()?;
         let name = self.section.card.get("name").and_then(serde_json::Value::as_str);
         let metadata = verifiers.describe(&enforced, &self.resource, name);
-        let parts = parts(&members);
+        let parts = parts(&members, |_| true);
         let pushes = |claims: fn(&Publication) -> bool| parts.iter().all(|part| claims(part.publication));
         let publication = Publication {
             public_url: self.public_url.clone(),
@@ -277,8 +280,9 @@ impl FrontDoor {
     }
 }
 
-fn parts(members: &[Member]) -> Vec<gather::Part<'_>> {
+fn parts<'m>(members: &'m [Member], named: impl Fn(&Member) -> bool) -> Vec<gather::Part<'m>> {
     let parts = members.iter().map(|member| gather::Part {
+        named: named(member),
         name: &member.agent.metrics.name,
         origin: &member.card.origin,
         publication: &member.card.publication,

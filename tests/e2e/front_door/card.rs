@@ -126,3 +126,60 @@ async fn the_extended_card_shows_what_its_caller_may_use() {
     assert_eq!(refused.status, 401);
     assert!(maps.received().is_empty() && weather.received().is_empty());
 }
+
+#[tokio::test]
+async fn agents_that_are_not_public_are_shown_to_those_who_may_call_them() {
+    let (maps, weather) = two().await;
+    let policy = "listed: callers\n    policy: { allow: [ { when: 'principal.id == \"key:ann\"' } ] }";
+    let gateway = start(&yaml(&maps, &weather, "", policy)).await;
+    let card = card(&gateway).await;
+    assert_eq!(skills(&card), ["weather/route"]);
+    assert_eq!(
+        card["capabilities"]["extensions"][0]["params"]["agents"],
+        json!(["weather"])
+    );
+    let ask = r#"{"jsonrpc":"2.0","id":"e","method":"GetExtendedAgentCard","params":{}}"#;
+    let extended = by(ANN, &gateway, ask).await.json();
+    assert_eq!(
+        skills(&extended["result"]),
+        ["maps/route", "maps/draw", "weather/route"]
+    );
+    let unclear = by(ANN, &gateway, &super::sends("", "")).await;
+    assert!(
+        unclear.text().contains("the agents are maps, weather:"),
+        "{}",
+        unclear.text()
+    );
+    // Bob may not call maps, and is told of no such agent.
+    let extended = by(BOB, &gateway, ask).await.json();
+    assert_eq!(skills(&extended["result"]), ["weather/route"]);
+    let unclear = by(BOB, &gateway, &super::sends("", "")).await;
+    assert!(unclear.text().contains("the agents are weather:"), "{}", unclear.text());
+}
+
+/// A gateway behind itself: its card has each skill once for each way to it, and no more with every look.
+#[tokio::test]
+async fn the_card_of_a_circle_of_front_doors_does_not_grow() {
+    let (maps, weather) = two().await;
+    let yaml = yaml(&maps, &weather, "", "").replace(
+        "    path: /agents/weather\n",
+        "    path: /agents/weather\n    card: { refresh: 100ms }\n",
+    );
+    let gateway = start(&yaml).await;
+    // As it would be fetched from the front door itself, again and again.
+    let mut seen = Vec::new();
+    for turn in 0..6 {
+        let own = get(gateway.address, "/.well-known/agent-card.json").await.text();
+        let card: Value = serde_json::from_str(&own).unwrap();
+        seen = skills(&card).into_iter().map(str::to_owned).collect();
+        let version = format!("\"version\":\"{turn}\"");
+        let told = card["version"].to_string();
+        weather.set_card(&own.replace(&format!("\"version\":{told}"), &version));
+        let asked = weather.cards();
+        eventually("it was looked at", || async { weather.cards() > asked + 1 }).await;
+    }
+    assert_eq!(
+        seen,
+        ["maps/route", "maps/draw", "weather/maps/route", "weather/maps/draw"]
+    );
+}
