@@ -13,7 +13,6 @@ use crate::a2a::card::gather::CHOICE;
 use crate::a2a::metadata::Metadata;
 use crate::a2a::{Generation, Operation};
 use crate::affinity::{Alias, Inquiry, Knowledge};
-use crate::authenticate;
 use crate::authorize::{self, Asking};
 use crate::config::Listed;
 use crate::observe::Reason;
@@ -129,10 +128,10 @@ impl Pipeline {
             if owner.is_none() && !of_0_1 {
                 continue;
             }
-            // As that agent knows its caller.
-            let requirement = &member.enforced.requirement;
-            let identified = authenticate::identify(requirement, &came.downstream.peer, came.client, parts).await;
-            let Ok(principal) = identified else { continue };
+            // Nor does a limit that is reached tell that there is such a task.
+            let Ok(Some(principal)) = self.known_at(came, member, parts).await else {
+                continue;
+            };
             let ownership = &member.enforced.ownership;
             let Some(own) = ownership.owner(&principal) else {
                 continue;

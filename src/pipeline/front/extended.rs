@@ -7,14 +7,13 @@ use http::{HeaderValue, header, request};
 
 use super::{Came, Member, parts};
 use crate::a2a::card::{self, Finish, gather};
-use crate::authenticate::{self, Principal};
+use crate::authenticate::Principal;
 use crate::authorize::Asked;
 use crate::config::Listed;
 use crate::observe::Reason;
 use crate::pipeline::translate::Translating;
 use crate::pipeline::usable::Caller;
 use crate::pipeline::{Enforced, Pipeline};
-use crate::ratelimit::{Slot, Stage};
 use crate::respond::Reject;
 use crate::respond::answered::Answered;
 
@@ -31,15 +30,8 @@ impl Pipeline {
             return Err(Reject::new(Reason::ExtendedCardNotConfigured));
         }
         let mut known: HashMap<&str, Known<'_>> = HashMap::new();
-        // As at each agent's own address, so that none is asked about more credentials than there.
-        let mut slot = Slot::default();
         for member in &came.scene.members {
-            let limiter = &member.agent.limiter;
-            let budget = limiter.admit(&mut slot, came.client, Stage::Address);
-            budget.await.map_err(|limited| member.agent.limited(&limited))?;
-            let requirement = &member.enforced.requirement;
-            let identified = authenticate::identify(requirement, &came.downstream.peer, came.client, head).await;
-            if let Ok(principal) = identified {
+            if let Some(principal) = self.known_at(came, member, head).await? {
                 let caller = Known {
                     principal,
                     asked: self.asked(came.downstream, &member.agent, came.client),

@@ -472,6 +472,25 @@ impl Pipeline {
         }
     }
 
+    /// Who the caller is to an agent, if anybody: by what it came in with, or else by what it shows besides, of which none may be guessed
+    /// more often than at the agent's own address. The error is that limit.
+    async fn known_at(
+        &self,
+        came: &Came<'_>,
+        member: &Member,
+        head: &request::Parts,
+    ) -> Result<Option<Arc<Principal>>, Reject> {
+        let requirement = &member.enforced.requirement;
+        if let Some(principal) = requirement.readmit(&came.principal) {
+            return Ok(Some(principal));
+        }
+        let mut slot = Slot::default();
+        let budget = member.agent.limiter.admit(&mut slot, came.client, Stage::Address);
+        budget.await.map_err(|limited| member.agent.limited(&limited))?;
+        let identified = authenticate::identify(requirement, &came.downstream.peer, came.client, head).await;
+        Ok(identified.ok())
+    }
+
     /// The agent is told its own tenant, whatever its caller chose it by.
     fn address(
         &self,

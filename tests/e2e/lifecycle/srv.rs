@@ -22,7 +22,7 @@ const FAILURES: &str = "a2a_gateway_srv_failures_total{agent=\"a\"}";
 
 /// What the name server says of every name that it is asked for.
 #[derive(Clone)]
-enum Word {
+pub(super) enum Word {
     /// Priority, port.
     Hosts(Vec<(u16, u16)>),
     /// The same, over TCP alone.
@@ -31,15 +31,15 @@ enum Word {
     Nothing,
 }
 
-struct NameServer {
-    address: SocketAddr,
+pub(super) struct NameServer {
+    pub address: SocketAddr,
     word: Arc<Mutex<Word>>,
     asked: Arc<Mutex<Vec<String>>>,
     _jobs: JoinSet<()>,
 }
 
 impl NameServer {
-    async fn start(word: Word) -> Self {
+    pub async fn start(word: Word) -> Self {
         // The port that UDP gives may be taken over TCP.
         let (datagrams, streams) = loop {
             let datagrams = UdpSocket::bind("127.0.0.1:0").await.unwrap();
