@@ -30,10 +30,20 @@ pub(super) type Commit = Box<dyn FnOnce() + Send>;
 /// A requirement names schemes that nothing here verifies; the agent must stay out of service.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no verifier is configured for the security schemes {}; add them to `security_schemes`", names.join(", ")
+    "no verifier is configured for the security schemes {}; add them to `security_schemes`",
+    shortly(names)
 )]
 pub struct UnknownScheme {
     pub names: Vec<SchemeName>,
+}
+
+/// Cards name as many as they like, of any length.
+fn shortly(names: &[SchemeName]) -> String {
+    let (most, longest) = (8, 64);
+    let shown = names.iter().take(most).map(|name| name.chars().take(longest).collect());
+    let more = names.len().saturating_sub(most);
+    let rest = (more > 0).then(|| format!("{more} more"));
+    shown.chain(rest).collect::<Vec<String>>().join(", ")
 }
 
 /// Cheap to clone. By default there is no scheme.

@@ -170,21 +170,23 @@ fn interfaces(card: &OriginCard) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let text = |entry: &Map<String, Value>, name| match member(entry, name) {
         Ok(None) => None,
-        Ok(Some(value)) => Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
-        Err(_) => Some("ambiguous".to_owned()),
+        Ok(Some(Value::String(text))) => Some(plain(text)),
+        Ok(Some(value)) => Some(format!("({value})")),
+        Err(_) => Some("(ambiguous)".to_owned()),
     };
+    let mut counts = BTreeMap::<String, usize>::new();
     let mut add = |place: String, url: Option<String>, tenant: Option<String>| {
         let mut value = Value::from(url).to_string();
         if let Some(tenant) = tenant.filter(|tenant| !tenant.is_empty()) {
             value = format!("{value} tenant {}", Value::from(tenant));
         }
         // One binding may have several.
-        let mut name = format!("{place}]");
-        let mut count = 1;
-        while found.contains_key(&name) {
-            count += 1;
-            name = format!("{place} #{count}]");
-        }
+        let count = counts.entry(place.clone()).or_default();
+        *count += 1;
+        let name = match count {
+            1 => format!("{place}]"),
+            count => format!("{place} #{count}]"),
+        };
         found.insert(name, value);
     };
     for entry in objects(members, "supportedInterfaces") {
@@ -203,6 +205,14 @@ fn interfaces(card: &OriginCard) -> BTreeMap<String, String> {
         add(format!("additionalInterfaces[{binding}"), text(entry, "url"), None);
     }
     found
+}
+
+/// As it is, unless it could be taken for something else that stands in the same place.
+fn plain(text: &str) -> String {
+    match text.starts_with(['"', '(', '#']) || text.contains([' ', ']']) {
+        true => Value::from(text).to_string(),
+        false => text.to_owned(),
+    }
 }
 
 fn objects<'a>(
@@ -244,11 +254,12 @@ fn schemes(found: &mut Found, before: &OriginCard, after: &OriginCard) {
     }
 }
 
+/// In the one spelling that is published.
 fn skills_of(card: &OriginCard) -> BTreeMap<String, &Value> {
-    let list = member(&card.members, "skills").ok().flatten().and_then(Value::as_array);
+    let list = card.members.get("skills").and_then(Value::as_array);
     let list = list.into_iter().flatten().enumerate();
     list.map(|(at, skill)| match skill.as_object().and_then(skills::id) {
-        Some(id) => (format!("skills[{id}]"), skill),
+        Some(id) => (format!("skills[{}]", plain(id)), skill),
         None => (format!("skills[#{}]", at + 1), skill),
     })
     .collect()

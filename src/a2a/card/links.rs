@@ -4,6 +4,8 @@
 //! the gateway only is of no use to them and tells where the agent is. It is left out, and `provider` as a whole, because
 //! readers refuse one without its `url`; so are links that are no text. What configuration overrides say is the operator's word and not looked at.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::names::same;
@@ -22,18 +24,22 @@ struct Server {
 }
 
 /// Servers that callers reach through the gateway only.
-pub(super) struct Hidden(Vec<Server>);
+pub(super) struct Hidden(BTreeMap<String, BTreeSet<Option<u16>>>);
 
 impl Hidden {
     /// Those that the configuration names and those that the card itself names, but not the gateway.
     pub(super) fn of(origin: &OriginCard, input: &Publication) -> Self {
         let public = server(&input.public_url);
         let configured = input.upstream.iter().map(String::as_str);
-        let hidden = configured
+        let servers = configured
             .chain(interfaces(&origin.members))
             .filter_map(server)
             .filter(|server| Some(server) != public.as_ref());
-        Self(hidden.collect())
+        let mut hidden = BTreeMap::<_, BTreeSet<_>>::new();
+        for Server { host, port } in servers {
+            hidden.entry(host).or_default().insert(port);
+        }
+        Self(hidden)
     }
 
     /// Whether a member of the card may be published as it is.
@@ -54,11 +60,9 @@ impl Hidden {
     }
 
     fn admits_link(&self, url: &str) -> bool {
-        server(url).is_none_or(|link| {
-            self.0.iter().all(|hidden| {
-                hidden.host != link.host || !(hidden.port == link.port || hidden.port.is_none() || link.port.is_none())
-            })
-        })
+        let Some(link) = server(url) else { return true };
+        let hidden = self.0.get(&link.host);
+        hidden.is_none_or(|ports| link.port.is_some() && !ports.contains(&link.port) && !ports.contains(&None))
     }
 }
 

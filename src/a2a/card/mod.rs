@@ -160,7 +160,7 @@ pub struct Signature {
 }
 
 /// A place where the agent itself says that it can be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Interface {
     pub generation: Generation,
     pub binding: Binding,

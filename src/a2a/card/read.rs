@@ -3,6 +3,8 @@
 //! A quirk in a member that the gateway writes anew anyway is ignored; one in a requirement makes the requirement an error,
 //! because guessing would open the agent.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::names::{member, text};
@@ -54,7 +56,12 @@ pub(super) fn of(members: Map<String, Value>) -> Result<OriginCard, CardError> {
 
 /// Two members of one name, of which another reader may take the other one.
 fn has_twins(bytes: &[u8]) -> bool {
-    let twins = Strict::new(bytes, Limits::default()).and_then(|mut cursor| cursor.skip());
+    // Whatever else it would refuse must not keep it from seeing them.
+    let limits = Limits {
+        digits: usize::MAX,
+        ..Limits::default()
+    };
+    let twins = Strict::new(bytes, limits).and_then(|mut cursor| cursor.skip());
     twins.is_err_and(|error| error.kind == ErrorKind::DuplicateName)
 }
 
@@ -67,9 +74,9 @@ fn security(members: &Map<String, Value>) -> Result<Security, CardError> {
 }
 
 fn interfaces(members: &Map<String, Value>) -> Result<Vec<Interface>, CardError> {
-    let mut interfaces = Vec::new();
+    let (mut interfaces, mut known) = (Vec::new(), HashSet::new());
     let mut add = |interface: Interface| {
-        if !interfaces.contains(&interface) {
+        if known.insert(interface.clone()) {
             interfaces.push(interface);
         }
     };

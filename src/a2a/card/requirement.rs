@@ -10,6 +10,9 @@ use super::names::member;
 use crate::a2a::Generation;
 use crate::a2a::security::{SchemeUse, Security};
 
+/// Alternatives, and schemes of one: each costs every call something. Real cards have a handful.
+const MOST: usize = 128;
+
 /// The requirement of a card or of a skill; `None` when it has no member for it.
 pub(super) fn read(members: &Map<String, Value>) -> Result<Option<Security>, CardError> {
     let old = read_member(members, "security")?;
@@ -45,7 +48,8 @@ pub(super) fn read_authentication(members: &Map<String, Value>) -> Result<Option
     let alternatives = if let Some(name) = schemes.as_str() {
         vec![one(name)]
     } else {
-        let names = schemes.as_array().ok_or_else(malformed)?;
+        let names = schemes.as_array().filter(|names| names.len() <= MOST);
+        let names = names.ok_or_else(malformed)?;
         names
             .iter()
             .map(|name| name.as_str().map(one).ok_or_else(malformed))
@@ -109,6 +113,7 @@ fn read_member(members: &Map<String, Value>, name: &'static str) -> Result<Optio
     };
     let alternatives = value
         .as_array()
+        .filter(|list| list.len() <= MOST)
         .ok_or_else(malformed)?
         .iter()
         .map(|alternative| read_alternative(alternative).ok_or_else(malformed))
@@ -124,6 +129,9 @@ fn read_alternative(value: &Value) -> Option<Vec<SchemeUse>> {
         Some(_) => return None,
         None => members,
     };
+    if schemes.len() > MOST {
+        return None;
+    }
     let mut alternative = schemes
         .iter()
         .map(|(scheme, scopes)| {

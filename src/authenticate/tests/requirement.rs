@@ -260,3 +260,16 @@ fn places_are_those_of_every_scheme() {
         [true, true, false, false]
     );
 }
+
+#[test]
+fn schemes_that_nobody_checks_are_named_in_a_line() {
+    let told = |names: Vec<String>| UnknownScheme { names }.to_string();
+    let few: Vec<_> = ["a", "b"].map(str::to_owned).to_vec();
+    assert_eq!(
+        told(few),
+        "no verifier is configured for the security schemes a, b; add them to `security_schemes`"
+    );
+    let many = (0..1000).map(|id| format!("{id}{}", "x".repeat(1000))).collect();
+    let many = told(many);
+    assert!(many.contains(", 992 more;") && many.len() < 1000, "{many}");
+}

@@ -153,3 +153,26 @@ async fn what_a_card_says_of_elsewhere_is_not_published() {
     assert_eq!(get(gateway.address, "/agent/v1/tasks/t1").await.status, 401);
     assert_eq!(post(gateway.address, "/agent", &send("1", "hi")).await.status, 200);
 }
+
+#[tokio::test]
+async fn a_card_of_as_many_interfaces_as_fit_holds_nobody_up() {
+    let entries = [r#"{"url":"a","protocolBinding":"b","protocolVersion":"c"}"#; 18_000].join(",");
+    let card = CARD.replace(
+        "\"supportedInterfaces\":[",
+        &format!("\"supportedInterfaces\":[{entries},"),
+    );
+    let shown = Arc::new(card);
+    let agent = with_card(move |_| Reply::Json(shown.to_string())).await;
+    let gateway = Gateway::start(&yaml(&agent, "")).await;
+    gateway.ready().await;
+    // The second one is compared with the first.
+    let cards = || {
+        agent
+            .received()
+            .iter()
+            .filter(|request| request.line() == "GET /card")
+            .count()
+    };
+    eventually("it is asked for again", || async { cards() > 3 }).await;
+    assert_eq!(post(gateway.address, "/agent", &send("1", "hi")).await.status, 200);
+}

@@ -137,3 +137,50 @@ fn differences_are_bounded_and_clean() {
     assert!(shown.starts_with("\"\\u001b[31m\u{fffd}xxx"), "{shown}");
     assert!(!shown.contains(|c: char| c.is_control()));
 }
+
+#[test]
+fn nothing_hides_behind_the_name_of_something_else() {
+    let check = |before: &Value, after: &Value| {
+        let found = differences(&origin(before), &origin(after));
+        assert!(found.matter(), "{before} {after}");
+    };
+    // A second spelling, which is not published.
+    let spelled = |id: &str| json!({"skills": [{"id": id}], "Skills": []});
+    check(&spelled("a"), &spelled("b"));
+    // An id that looks like the place of a skill without one.
+    let placed = |text: &str| json!({"skills": [{"id": "#2", "description": text}, {"description": "d"}]});
+    check(&placed("Plans"), &placed("Pays"));
+    // What is no text says another generation.
+    let versioned = |version: Value| {
+        let interface = json!({"url": "http://a/", "protocolBinding": "JSONRPC", "protocolVersion": version});
+        json!({ "supportedInterfaces": [interface] })
+    };
+    check(&versioned(json!("0.3")), &versioned(json!(0.3)));
+}
+
+/// Cards of a hostile agent, as large as `card.max_bytes` lets them be: a look at every pair would take minutes.
+#[test]
+fn as_much_as_fits_is_compared_in_one_pass() {
+    let plain = json!({"name": "n"});
+    let interfaces: Value = (0..150_000).map(|_| json!({})).collect();
+    let found = differences(
+        &origin(&plain),
+        &origin(&json!({"name": "n", "supportedInterfaces": interfaces})),
+    );
+    assert_eq!(found.listed.len() + found.left_out, 150_000);
+    let schemes: Map<String, Value> = (0..100_000).map(|id| (id.to_string(), json!([]))).collect();
+    let found = differences(&origin(&plain), &origin(&json!({"name": "n", "security": [schemes]})));
+    assert_eq!(found.listed.len(), 1);
+    let interfaces: Value = (0..30_000)
+        .map(|id| json!({"url": format!("http://{id:05}/"), "transport": "JSONRPC"}))
+        .collect();
+    let read = origin(&json!({"name": "n", "protocolVersion": "0.3.0", "additionalInterfaces": interfaces}));
+    assert_eq!(read.interfaces.len(), 30_000);
+    let mut card = json!({"name": "n", "protocolVersion": "0.3.0", "additionalInterfaces": interfaces});
+    for id in 0..10_000 {
+        card[format!("iconUrl{}", "_".repeat(id % 100 + 1)).as_str()] = json!("http://a/");
+        card[format!("i{}conUrl{}", "_".repeat(id / 100), "_".repeat(id % 100)).as_str()] = json!("http://a/");
+    }
+    let published = published(&card, |_| {});
+    assert_eq!(published["name"], "n");
+}

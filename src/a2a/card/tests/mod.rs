@@ -285,6 +285,8 @@ fn a_card_with_two_members_of_one_name_is_refused() {
     check(r#"{"url":"a","\u0075rl":"b"}"#);
     check(r#"{"security":[],"skills":[{"id":"a","id":"b"}],"security":[]}"#);
     check(r#"{"skills":[{"id":"a","id":"b"}]}"#);
+    // Behind a number of any length.
+    check(&format!(r#"{{"x":1.{},"url":"a","url":"b"}}"#, "0".repeat(400)));
     assert!(read(br#"{"skills":[{"id":"a"},{"id":"a"}]}"#).is_ok());
 }
 
@@ -333,6 +335,23 @@ fn capabilities_are_claimed_by_true_only() {
     );
     check(json!({"capabilities": {"extendedAgentCard": true}}), false, false, true);
     check(json!({"supportsAuthenticatedExtendedCard": true}), false, false, true);
+}
+
+#[test]
+fn a_requirement_that_costs_each_call_too_much_is_not_read() {
+    let list = |count: u32| (0..count).map(|id| json!({id.to_string(): []})).collect::<Value>();
+    let schemes = |count: u32| json!([(0..count).map(|id| (id.to_string(), json!([]))).collect::<Map<_, _>>()]);
+    let names = |count: u32| json!({"schemes": (0..count).map(|id| id.to_string()).collect::<Value>()});
+    for count in [128, 129] {
+        for card in [
+            json!({"security": list(count)}),
+            json!({"securityRequirements": list(count)}),
+            json!({"security": schemes(count)}),
+            json!({"authentication": names(count)}),
+        ] {
+            assert_eq!(origin(&card).security.is_ok(), count == 128, "{card}");
+        }
+    }
 }
 
 #[test]
