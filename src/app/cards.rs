@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Error, Prepared, prepare};
 use super::{agents, course};
-use crate::a2a::card::{Differences, OriginCard, differences};
+use crate::a2a::card::{Differences, OriginCard, unapproved};
 use crate::card::{self, FetchError};
 use crate::clock::Clock;
 use crate::config::{CardFile, Config, Store};
@@ -119,5 +119,5 @@ pub async fn diff(config: Config, name: &str, against: Option<PathBuf>) -> Resul
         None => section.card.approved.clone().ok_or(Failed::NothingApproved)?,
     };
     let fetched = fetch(config, name).await?;
-    Ok(differences(&approved.card, &fetched.origin))
+    Ok(unapproved(&approved.card, &fetched.origin))
 }

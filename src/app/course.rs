@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::rules::Rules;
 use crate::a2a::card::{OriginCard, Publication};
 use crate::authenticate::Verifiers;
-use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Unverified, Verified, Verifier};
+use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Unverified, Verifier};
 use crate::http::fetch;
 use crate::pipeline::Agent;
 use crate::upstream::{InName, Upstream};
@@ -115,6 +115,8 @@ impl card::Keeper for Target {
     }
 }
 
+const SIGNATURES: &[u8] = b"\"signatures\"";
+
 /// Asks for cards.
 pub struct Source {
     pub upstream: Arc<Upstream>,
@@ -140,11 +142,21 @@ impl Source {
         Some((last.etag.clone(), last.body.clone()))
     }
 
+    /// Another card has another tag. What is weak says no more than that its server takes two for the same (RFC 9110 §8.8.3), which the
+    /// SDK for Python does with a card that is signed anew.
+    fn tells(&self, etag: &HeaderValue, card: &[u8]) -> bool {
+        let is_signed = || card.windows(SIGNATURES.len()).any(|text| text == SIGNATURES);
+        !etag.as_bytes().starts_with(b"W/") || (self.verifier.is_none() && !is_signed())
+    }
+
     fn keep(&self, url: &str, fetched: &fetch::Fetched) {
-        let etag = fetched.headers.get(header::ETAG).cloned();
+        let etag = fetched
+            .headers
+            .get(header::ETAG)
+            .filter(|etag| self.tells(etag, &fetched.body));
         let last = etag.map(|etag| Last {
             url: url.to_owned(),
-            etag,
+            etag: etag.clone(),
             body: fetched.body.clone(),
         });
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
@@ -152,10 +164,10 @@ impl Source {
 }
 
 impl card::Source for Source {
-    async fn verify(&self, origin: OriginCard) -> Result<Verified, Unverified> {
+    async fn verify(&self, origin: OriginCard) -> Result<OriginCard, Unverified> {
         match &self.verifier {
             Some(verifier) => verifier.verify(origin).await,
-            None => Ok(Verified { origin, until: None }),
+            None => Ok(origin),
         }
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{CardStore, Keeper};
-use crate::a2a::card::{Differences, OriginCard, differences};
+use crate::a2a::card::{Differences, OriginCard, differences, unapproved};
 use crate::audit::Event;
 use crate::config::{self, AuditEvent, CardFile, OnChange};
 
@@ -30,6 +30,8 @@ struct Standing {
 struct Approved {
     place: String,
     card: Arc<OriginCard>,
+    /// Its signature holds no more.
+    ended: bool,
 }
 
 /// The agent's own card, which differs from the approved one in what matters.
@@ -61,6 +63,7 @@ impl Approval {
         let approved = config.approved.as_ref().map(|file| Approved {
             place: file.path.display().to_string(),
             card: Arc::new(file.card.clone()),
+            ended: false,
         });
         Self {
             on_change: config.on_change,
@@ -103,10 +106,18 @@ impl Approval {
             Some(_) => before.current().map(|current| Approved {
                 place: current.place.clone(),
                 card: Arc::new(current.origin.clone()),
+                ended: false,
             }),
             None => known.standing().approved.clone(),
         };
         self.standing().approved = approved;
+    }
+
+    /// Nothing that is signed no longer than until then is put in service again.
+    pub(super) fn end(&self, until: Option<u64>) {
+        if let Some(approved) = &mut self.standing().approved {
+            approved.ended |= approved.card.until.is_some_and(|end| Some(end) <= until);
+        }
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -151,6 +162,7 @@ pub(super) fn keep<K: Keeper + ?Sized>(keeper: &K, place: &str, origin: OriginCa
     let this = |card: &OriginCard| Approved {
         place: place.to_owned(),
         card: Arc::new(card.clone()),
+        ended: false,
     };
     let by_file = approval.file.is_some();
     let Some(approved) = standing.approved.clone() else {
@@ -159,7 +171,10 @@ pub(super) fn keep<K: Keeper + ?Sized>(keeper: &K, place: &str, origin: OriginCa
         standing.approved = good.then_some(first);
         return good;
     };
-    let differences = differences(&approved.card, &origin);
+    let differences = match by_file {
+        true => unapproved(&approved.card, &origin),
+        false => differences(&approved.card, &origin),
+    };
     if !differences.matter() || approval.on_change == OnChange::Publish {
         if standing.differing.take().is_some() {
             tracing::info!(agent = store.agent(), place, "the agent card is the approved one again");
@@ -191,6 +206,10 @@ pub(super) fn keep<K: Keeper + ?Sized>(keeper: &K, place: &str, origin: OriginCa
         Some(current) if !self::differences(&approved.card, &current.origin).matter() => {
             store.settle();
             true
+        }
+        Some(_) | None if approved.ended => {
+            store.refuse("the agent's own card is held, and the signature of the approved one has expired");
+            false
         }
         Some(_) | None => keeper.publish(&approved.place, (*approved.card).clone()),
     }
@@ -236,6 +255,7 @@ impl CardStore {
             standing.approved = Some(Approved {
                 place: differing.place.clone(),
                 card: Arc::new(differing.origin.clone()),
+                ended: false,
             });
             differing
         };

@@ -34,7 +34,7 @@ pub use cors::Cors;
 pub use places::{Place, extended_places, places};
 pub use refresh::{FetchError, Keeper, OutOfService, Source, look, refresh_loop};
 pub use serve::{Published, confide, serve};
-pub use verify::{Unverified, Verified, Verifier};
+pub use verify::{Unverified, Verifier};
 
 /// Differences in one line of the audit trail: the log has the others.
 const MOST_RECORDED: usize = 8;
@@ -298,6 +298,7 @@ impl CardStore {
         if !known && !current.origin.duplicate_skills.is_empty() {
             let skills = current.origin.duplicate_skills.len();
             let first = current.origin.duplicate_skills.first();
+            let first = first.and_then(|(_, skill)| skill.get("id")?.as_str());
             tracing::warn!(
                 agent,
                 skills,
@@ -341,6 +342,13 @@ impl CardStore {
         self.state.store(Arc::new(CardState::OutOfService {
             reason: Arc::from(reason),
         }));
+    }
+
+    /// The signature of the card in service has ended.
+    fn end(&self) {
+        self.approval
+            .end(self.current().and_then(|current| current.origin.until));
+        self.refuse("the signature of the card has expired, and no other card came");
     }
 
     /// A card came, and what is in service stays.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::{CardStore, Place, Unverified, Verified, approval};
+use super::{CardStore, Place, Unverified, approval};
 use crate::a2a::card::{CardError, OriginCard, Publication, read};
 use crate::config::shown_url;
 
@@ -25,8 +25,8 @@ pub trait Source {
     fn fetch(&self, url: &str) -> impl Future<Output = Result<Bytes, FetchError>> + Send;
 
     /// The card as far as it is signed by somebody who is believed; where nobody is asked for, all of it.
-    fn verify(&self, origin: OriginCard) -> impl Future<Output = Result<Verified, Unverified>> + Send {
-        std::future::ready(Ok(Verified { origin, until: None }))
+    fn verify(&self, origin: OriginCard) -> impl Future<Output = Result<OriginCard, Unverified>> + Send {
+        std::future::ready(Ok(origin))
     }
 
     /// How long a signature that ends `until` then holds; nothing where it has ended.
@@ -97,21 +97,17 @@ pub async fn refresh_loop<S, K>(
 {
     let interval = interval.max(FIRST_PAUSE);
     let mut failures = 0_u32;
-    // Of the card in service.
-    let mut until = None;
     loop {
         let found = find(&source, &places).await;
-        let ended = matches!(&found, Err(Missed::NoCard(_)) if until.is_some_and(|end| source.left(end).is_zero()));
-        if let Ok(found) = &found {
-            until = found.until;
+        let keeper = keeper();
+        let is_kept = kept(found, &*keeper);
+        // Whatever came: what is in service may be older.
+        let left = until(keeper.store()).map(|end| source.left(end));
+        let has_ended = left.is_some_and(|left| left.is_zero());
+        if has_ended {
+            keeper.store().end();
         }
-        let is_kept = kept(found, &*keeper());
-        if ended {
-            keeper()
-                .store()
-                .refuse("the signature of the card has expired, and no other card came");
-        }
-        let pause = if is_kept {
+        let pause = if is_kept && !has_ended {
             failures = 0;
             interval
         } else {
@@ -119,7 +115,8 @@ pub async fn refresh_loop<S, K>(
             pause_after(failures).min(interval)
         };
         // To look for another card when its signature ends.
-        let pause = until.map_or(pause, |end| pause.min(source.left(end).max(FIRST_PAUSE)));
+        let left = left.filter(|_| !has_ended);
+        let pause = left.map_or(pause, |left| pause.min(left.max(FIRST_PAUSE)));
         tokio::select! {
             () = tokio::time::sleep(jittered(pause, fastrand::f64())) => {}
             () = at_once.notified() => failures = 0,
@@ -127,10 +124,15 @@ pub async fn refresh_loop<S, K>(
     }
 }
 
+/// When the card in service ends.
+fn until(store: &CardStore) -> Option<u64> {
+    store.current().and_then(|current| current.origin.until)
+}
+
 /// Whether it left a fresh card in service.
 fn kept(found: Result<Found, Missed>, keeper: &impl Keeper) -> bool {
     match found {
-        Ok(Found { place, origin, .. }) => keeper.keep(&place, origin),
+        Ok(Found { place, origin }) => keeper.keep(&place, origin),
         Err(Missed::NoCard(errors)) => {
             keeper.store().fail(&errors);
             false
@@ -145,7 +147,7 @@ fn kept(found: Result<Found, Missed>, keeper: &impl Keeper) -> bool {
 /// Looks for a card once, and says where it is.
 pub async fn look<S: Source>(source: &S, places: &[Place]) -> Result<(String, OriginCard), String> {
     match find(source, places).await {
-        Ok(Found { place, origin, .. }) => Ok((place, origin)),
+        Ok(Found { place, origin }) => Ok((place, origin)),
         Err(Missed::NoCard(cause) | Missed::Untrusted(cause)) => Err(cause),
     }
 }
@@ -154,7 +156,6 @@ struct Found {
     /// As people may see it.
     place: String,
     origin: OriginCard,
-    until: Option<u64>,
 }
 
 enum Missed {
@@ -176,11 +177,7 @@ async fn find<S: Source>(source: &S, places: &[Place]) -> Result<Found, Missed> 
                         origin.document = Some(bytes);
                         let verified = source.verify(origin).await;
                         return match verified {
-                            Ok(Verified { origin, until }) => Ok(Found {
-                                place: url,
-                                origin,
-                                until,
-                            }),
+                            Ok(origin) => Ok(Found { place: url, origin }),
                             Err(Unverified::Untrusted(reason)) => Err(Missed::Untrusted(format!("{url}: {reason}"))),
                             Err(Unverified::Unknown(error)) => Err(Missed::NoCard(format!("{url}: {error}"))),
                         };

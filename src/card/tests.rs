@@ -526,7 +526,7 @@ async fn a_secret_in_the_url_is_sent_and_not_shown() {
     }
 }
 
-/// Whose cards are signed until then.
+/// Whose cards are signed until then, and for good what comes later.
 struct Ending {
     script: Script,
     end: Instant,
@@ -537,13 +537,16 @@ impl Source for Ending {
         self.script.fetch(url).await
     }
 
-    async fn verify(&self, origin: OriginCard) -> Result<Verified, Unverified> {
-        let until = Some(1);
-        Ok(Verified { origin, until })
+    async fn verify(&self, mut origin: OriginCard) -> Result<OriginCard, Unverified> {
+        origin.until = Some(if Instant::now() < self.end { 1 } else { 2 });
+        Ok(origin)
     }
 
-    fn left(&self, _: u64) -> Duration {
-        self.end.saturating_duration_since(Instant::now())
+    fn left(&self, until: u64) -> Duration {
+        match until {
+            1 => self.end.saturating_duration_since(Instant::now()),
+            _ => Duration::MAX,
+        }
     }
 }
 
@@ -579,4 +582,79 @@ async fn a_card_whose_signature_has_ended_does_not_stay() {
         panic!("in service")
     };
     assert!(reason.contains("has expired"), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_whose_signature_has_ended_is_asked_less_and_less() {
+    let script = Script::default();
+    script.then(Ok(&card("maps")));
+    for _ in 0..1000 {
+        script.then(failed());
+    }
+    let source = Ending {
+        script: script.clone(),
+        end: Instant::now() + Duration::from_secs(30),
+    };
+    let store = Arc::new(CardStore::new("maps", MAX_AGE));
+    let keeper = Arc::clone(&store);
+    let places = vec![Place {
+        urls: vec!["u".to_owned()],
+    }];
+    let refreshing = refresh_loop(source, places, INTERVAL, Arc::default(), move || Arc::clone(&keeper));
+    let mut refreshing = Box::pin(refreshing);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for _ in 0..600 {
+        assert!(refreshing.as_mut().poll(&mut context).is_pending());
+        advance(Duration::from_secs(1)).await;
+    }
+    assert!(store.current().is_none());
+    let asked = script.asked().len();
+    assert!(asked < 30, "{asked} times in ten minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_card_whose_signature_has_ended_does_not_stay_because_another_one_is_held() {
+    let yaml = "public_url: https://g.example\nlisteners: [ { name: public, address: \"127.0.0.1:0\" } ]\nstate: { store: memory }\nagents:\n  - name: maps\n    path: /maps\n    \
+                security: []\n    card: { on_change: hold }\n    policy: { task_owner: none }\n    \
+                upstream: { endpoints: [ { url: \"http://127.0.0.1:1/\" } ] }\n";
+    let config = config::parse(yaml, std::path::Path::new("/"), &config::Environment::default());
+    let config = config.unwrap_or_else(|problems| panic!("{}", config::render(&problems)));
+    let store = Arc::new(CardStore::new("maps", MAX_AGE).approving(&config.agents[0].card));
+    let script = Script::default();
+    let elsewhere = card("maps").replace("10.0.0.1", "10.0.0.2");
+    script.then(Ok(&card("maps")));
+    for _ in 0..100 {
+        script.then(Ok(&elsewhere));
+    }
+    let end = Instant::now() + Duration::from_secs(30);
+    let source = Ending {
+        script: script.clone(),
+        end,
+    };
+    let keeper = Arc::clone(&store);
+    let places = vec![Place {
+        urls: vec!["u".to_owned()],
+    }];
+    let refreshing = refresh_loop(source, places, INTERVAL, Arc::default(), move || Arc::clone(&keeper));
+    let mut refreshing = Box::pin(refreshing);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut seconds = async |count: u32| {
+        for _ in 0..count {
+            advance(Duration::from_secs(1)).await;
+            assert!(refreshing.as_mut().poll(&mut context).is_pending());
+        }
+    };
+    seconds(29).await;
+    assert!(store.current().is_some(), "it is good until then");
+    seconds(5).await;
+    for _ in 0..100 {
+        seconds(1).await;
+        assert!(store.current().is_none(), "neither the ended one nor the held one");
+    }
+    assert!(store.approval().differing().is_some_and(|differing| differing.held));
+    // Signed anew.
+    script.answers.lock().unwrap().clear();
+    script.then(Ok(&card("maps")));
+    seconds(61).await;
+    assert!(store.current().is_some());
 }

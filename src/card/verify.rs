@@ -40,18 +40,13 @@ pub struct Verifier {
     fetched: Mutex<BTreeMap<String, Fetched>>,
 }
 
+/// The places that were looked at for one card, with what was there.
+type Asked = Vec<(CardKeys, Result<Arc<PublicKeys>, String>)>;
+
 #[derive(Clone)]
 struct Fetched {
     keys: Arc<PublicKeys>,
     at: Instant,
-}
-
-/// A card as far as it is signed.
-#[derive(Debug)]
-pub struct Verified {
-    pub origin: OriginCard,
-    /// When the first of its signatures ends, as seconds since 1970.
-    pub until: Option<u64>,
 }
 
 /// Texts name upstream addresses: for the log and the admin listener only.
@@ -103,7 +98,8 @@ impl Verifier {
         Duration::from_secs(until.saturating_sub(self.clock.unix_seconds()))
     }
 
-    pub async fn verify(&self, origin: OriginCard) -> Result<Verified, Unverified> {
+    /// The card as far as it is signed.
+    pub async fn verify(&self, origin: OriginCard) -> Result<OriginCard, Unverified> {
         let signatures = origin
             .signatures()
             .ok_or_else(|| untrusted("its `signatures` cannot be read"))?;
@@ -116,7 +112,7 @@ impl Verifier {
             .collect();
         let (mut held, mut until) = (Vec::new(), None::<u64>);
         let (mut reasons, mut missing) = (Vec::new(), None);
-        let mut asked = Vec::new();
+        let mut asked = Asked::new();
         for (index, signature) in signatures.iter().take(MAX_SIGNATURES).enumerate() {
             let mut refuse = |reason: &str| reasons.push(format!("signature {}: {reason}", index + 1));
             let header = match self.header(signature) {
@@ -158,7 +154,8 @@ impl Verifier {
         }
         let mut signed = covered(&origin, &held).map_err(|error| untrusted(&error.to_string()))?;
         signed.document = origin.document;
-        Ok(Verified { origin: signed, until })
+        signed.until = until;
+        Ok(signed)
     }
 
     fn header(&self, signature: &Signature) -> Result<Header, &'static str> {
@@ -189,11 +186,11 @@ impl Verifier {
         })
     }
 
-    /// The readings that a signature holds for. `asked` are the places that were looked at for this card.
+    /// The readings that a signature holds for.
     async fn held(
         &self,
         place: &CardKeys,
-        asked: &mut Vec<CardKeys>,
+        asked: &mut Asked,
         header: &Header,
         signature: &Signature,
         readings: &[(Reading, String)],
@@ -212,29 +209,27 @@ impl Verifier {
             }
             Ok(found)
         };
-        let known = self
-            .known(place)
-            .filter(|known| asked.contains(place) || known.at.elapsed() < OLD);
-        if let Some(known) = known {
+        if let Some((_, given)) = asked.iter().find(|(one, _)| one == place) {
+            return given.as_ref().map(|keys| try_with(keys)).map_err(Clone::clone);
+        }
+        if let Some(known) = self.known(place).filter(|known| known.at.elapsed() < OLD) {
             let tried = try_with(&known.keys);
-            if tried.is_ok() || asked.contains(place) {
+            if tried.is_ok() {
                 return Ok(tried);
             }
         }
-        asked.push(place.clone());
-        match self.read(place).await {
-            Ok(keys) => Ok(try_with(&keys)),
-            Err(error) => match self.known(place) {
-                Some(known) => {
-                    tracing::warn!(
-                        error,
-                        "the keys of agent cards cannot be had; those that are known go on"
-                    );
-                    Ok(try_with(&known.keys))
-                }
-                None => Err(error),
-            },
-        }
+        let given = match (self.read(place).await, self.known(place)) {
+            (Err(error), Some(known)) => {
+                tracing::warn!(
+                    error,
+                    "the keys of agent cards cannot be had; those that are known go on"
+                );
+                Ok(known.keys)
+            }
+            (given, _) => given,
+        };
+        asked.push((place.clone(), given.clone()));
+        given.map(|keys| try_with(&keys))
     }
 
     fn known(&self, place: &CardKeys) -> Option<Fetched> {

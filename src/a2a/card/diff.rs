@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::names::{is_governed, member};
-use super::{CardError, OriginCard, SchemeForm, requirement, skills};
+use super::{CardError, OriginCard, SchemeForm, covered, requirement, skills};
 use crate::a2a::Generation;
 use crate::a2a::security::Security;
 
@@ -66,6 +66,16 @@ impl fmt::Display for Differences {
             0 => Ok(()),
             more => writeln!(f, "and {more} more"),
         }
+    }
+}
+
+/// What of an agent's own card is not as in an approved one: of a card that is signed for some readers, what those look at.
+pub fn unapproved(approved: &OriginCard, own: &OriginCard) -> Differences {
+    let part = (!own.signed.is_empty()).then(|| covered(approved, &own.signed));
+    match part {
+        Some(Ok(part)) => differences(&part, own),
+        // What of it cannot be read is different.
+        Some(Err(_)) | None => differences(approved, own),
     }
 }
 

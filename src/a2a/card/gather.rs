@@ -121,6 +121,8 @@ pub fn gather(
         security: Ok(enforced.clone()),
         schemes: BTreeMap::new(),
         duplicate_skills: Vec::new(),
+        signed: Vec::new(),
+        until: None,
         document: None,
     }
 }

@@ -38,7 +38,7 @@ use super::security::{SchemeName, Security};
 use super::{Binding, Generation};
 
 pub use canonical::{Reading, covered, payloads, readings};
-pub use diff::{Difference, Differences, differences};
+pub use diff::{Difference, Differences, differences, unapproved};
 pub use extended::{Finish, Shown, answer_extended, rewrite_extended_answer, rewrite_extended_card};
 pub use names::{forbidden_overrides, is_forbidden_override, is_required, lacking};
 pub use publish::publish;
@@ -66,8 +66,12 @@ pub struct OriginCard {
     pub security: Result<Security, CardError>,
     /// The schemes that the card defines; `None` for one that the gateway cannot read.
     pub schemes: BTreeMap<SchemeName, Option<SchemeForm>>,
-    /// The ids of skills that were left out of `members`, because another one before them has the same id.
-    pub duplicate_skills: Vec<String>,
+    /// The skills that were left out of `members`, because another one before them has the same id, and where they stood.
+    pub duplicate_skills: Vec<(usize, Value)>,
+    /// How somebody signed it who is believed, if not as a whole; nothing else is left of it then.
+    pub signed: Vec<Reading>,
+    /// When the first of its signatures ends, as seconds since 1970, if it was looked at.
+    pub until: Option<u64>,
     /// The bytes as they were fetched, where somebody kept them.
     pub document: Option<Bytes>,
 }

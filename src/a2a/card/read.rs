@@ -40,6 +40,8 @@ pub fn read(bytes: &[u8]) -> Result<OriginCard, CardError> {
 pub(super) fn of(members: Map<String, Value>) -> Result<OriginCard, CardError> {
     Ok(OriginCard {
         duplicate_skills: Vec::new(),
+        signed: Vec::new(),
+        until: None,
         interfaces: interfaces(&members)?,
         capabilities: capabilities(&members)?,
         security: security(&members),

@@ -64,22 +64,42 @@ pub(super) fn publish(card: &mut Map<String, Value>, input: &Publication, shown:
     }
 }
 
-/// Takes skills out whose id another one before them has, and tells their ids: two readers could take two for it.
-pub(super) fn drop_twins(card: &mut Map<String, Value>) -> Vec<String> {
+/// Takes skills out whose id another one before them has, and tells where they stood: two readers could take two for it.
+pub(super) fn drop_twins(card: &mut Map<String, Value>) -> Vec<(usize, Value)> {
     let (mut known, mut twins) = (BTreeSet::new(), Vec::new());
     if let Some(skills) = card.get_mut(SKILLS).and_then(Value::as_array_mut) {
-        skills.retain(|skill| {
-            let Some(id) = skill.as_object().and_then(id) else {
-                return true;
+        let mut at = 0;
+        skills.retain_mut(|skill| {
+            at += 1;
+            let is_first = match skill.as_object().and_then(id) {
+                Some(id) => known.insert(id.to_owned()),
+                None => true,
             };
-            let is_first = known.insert(id.to_owned());
             if !is_first {
-                twins.push(id.to_owned());
+                twins.push((at - 1, skill.take()));
             }
             is_first
         });
     }
     twins
+}
+
+/// Puts them back.
+pub(super) fn with_twins(card: &Map<String, Value>, twins: &[(usize, Value)]) -> Map<String, Value> {
+    let mut card = card.clone();
+    if let Some(skills) = card.get_mut(SKILLS).and_then(Value::as_array_mut) {
+        let (mut others, mut twins) = (std::mem::take(skills).into_iter(), twins.iter().peekable());
+        loop {
+            let twin = twins
+                .next_if(|(at, _)| *at == skills.len())
+                .map(|(_, twin)| twin.clone());
+            match twin.or_else(|| others.next()) {
+                Some(skill) => skills.push(skill),
+                None => break,
+            }
+        }
+    }
+    card
 }
 
 pub(super) fn id(skill: &Map<String, Value>) -> Option<&str> {

@@ -47,9 +47,13 @@ impl Author {
     }
 
     fn sign(&self, card: &str, header: &Value, reading: Reading) -> Value {
-        let mut card: Value = serde_json::from_str(card).unwrap();
-        let found = readings(&read(card.to_string().as_bytes()).unwrap());
+        let found = readings(&read(card.as_bytes()).unwrap());
         let payload = &found.iter().find(|(known, _)| *known == reading).unwrap().1;
+        self.over(card, header, payload)
+    }
+
+    fn over(&self, card: &str, header: &Value, payload: &str) -> Value {
+        let mut card: Value = serde_json::from_str(card).unwrap();
         let header = URL_SAFE_NO_PAD.encode(header.to_string());
         let text = format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload));
         let key = EncodingKey::from_ec_pem(self.pem.as_bytes()).unwrap();
@@ -65,6 +69,24 @@ impl Author {
     fn signed(&self, card: &str) -> String {
         self.sign(card, &header(), SDK).to_string()
     }
+}
+
+/// Of members that are text, lists and objects of ASCII.
+fn payload_of(members: &std::collections::BTreeMap<String, Value>) -> String {
+    fn sorted(value: &Value) -> Value {
+        if let Some(list) = value.as_array() {
+            return list.iter().map(sorted).collect();
+        }
+        let Some(members) = value.as_object() else {
+            return value.clone();
+        };
+        let mut members: Vec<_> = members.iter().collect();
+        members.sort_by_key(|(name, _)| *name);
+        let members = members.into_iter();
+        Value::Object(members.map(|(name, value)| (name.clone(), sorted(value))).collect())
+    }
+    let members = members.iter().map(|(name, value)| (name.clone(), sorted(value)));
+    Value::Object(members.collect()).to_string()
 }
 
 fn header() -> Value {
@@ -281,4 +303,91 @@ async fn keys_come_from_no_place_that_only_a_card_names() {
     agent.set_card(&author.signed(CARD));
     says(&gateway, "it has no `jku`").await;
     assert_eq!((allowed.received().len(), other.received().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_card_that_is_signed_anew_under_the_same_weak_tag_is_seen() {
+    let (old, new) = (Author::named("old"), Author::named("new"));
+    let by = |author: &Author, id: &str| author.sign(CARD, &with("kid", json!(id)), SDK).to_string();
+    // The SDK for Python leaves signatures out of what it makes the tag of.
+    let card = Arc::new(Mutex::new(by(&old, "old")));
+    let shown = card.clone();
+    let server = Agent::over_http_json("", move |request| {
+        let fields = "etag: W/\"same\"\r\ncontent-type: application/json\r\n";
+        match request.field("if-none-match") {
+            Some("W/\"same\"") => Reply::Whole(304, fields, String::new()),
+            _ => Reply::Whole(200, fields, shown.lock().unwrap().clone()),
+        }
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys.json");
+    std::fs::write(&keys, &old.keys).unwrap();
+    let card_keys = format!(
+        "card: {{ url: \"http://{}/card\", refresh: 1s, verify: {{ {FILE} }} }}",
+        server.address
+    );
+    let gateway = Gateway::start_in(&config_of(&[server.address], &card_keys, ""), folder.path()).await;
+    gateway.ready().await;
+    by(&new, "new").clone_into(&mut card.lock().unwrap());
+    std::fs::write(&keys, &new.keys).unwrap();
+    let before = server.received().len();
+    eventually("it is looked at", || async { server.received().len() > before + 2 }).await;
+    gateway.ready().await;
+}
+
+#[tokio::test]
+async fn a_set_of_keys_that_cannot_be_had_is_asked_for_once_a_card() {
+    let author = Author::new();
+    let server = Agent::over_http_json(CARD_HTTP_JSON, |_| Reply::Whole(500, "", String::new())).await;
+    let mut card = author.sign(CARD, &header(), SDK);
+    for _ in 0..15 {
+        card = author.sign(&card.to_string(), &header(), SDK);
+    }
+    let agent = agent(&card.to_string()).await;
+    let verify = format!("jwks_url: \"http://{}/keys\"", server.address);
+    let (gateway, _folder) = start(&agent, "{}", &verify, "").await;
+    says(&gateway, "the keys of its signatures cannot be had").await;
+    let (asked, cards) = (server.received().len(), agent.cards());
+    assert!(asked <= cards, "{asked} times for {cards} cards");
+}
+
+#[tokio::test]
+async fn a_second_skill_of_one_id_is_signed_like_the_first() {
+    let author = Author::new();
+    let skills = |list: Value| CARD.replace("\"skills\":[]", &format!("\"skills\":{list}"));
+    let skill = |name: &str| json!({"id": "a", "name": name, "description": "d", "tags": ["t"]});
+    let (one, twin) = (skill("A"), skill("B"));
+    // Made by hand of the sorted members.
+    let both = skills(json!([one, twin]));
+    let sorted: std::collections::BTreeMap<String, Value> = serde_json::from_str(&both).unwrap();
+    let payload = payload_of(&sorted);
+    let good = author.over(&both, &header(), &payload).to_string();
+    let agent = agent(&good).await;
+    let (gateway, _folder) = start(&agent, &author.keys, FILE, "").await;
+    gateway.ready().await;
+    let published = get(gateway.address, CARD_PATH).await.json();
+    assert_eq!(published["skills"], json!([one]), "one of them");
+    // Put there by somebody else.
+    let mut more: Value = serde_json::from_str(&author.signed(&skills(json!([one])))).unwrap();
+    more["skills"].as_array_mut().unwrap().push(twin);
+    agent.set_card(&more.to_string());
+    says(&gateway, "it does not match the card").await;
+}
+
+#[tokio::test]
+async fn a_verified_card_is_compared_with_what_of_the_approved_one_is_signed() {
+    let author = Author::new();
+    // Signed for 1.0 alone, as the SDK for Python does.
+    let card = author.signed(CARD_HYBRID);
+    let agent = agent(&card).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("keys.json"), &author.keys).unwrap();
+    std::fs::write(folder.path().join("approved.json"), &card).unwrap();
+    let settings = format!("card: {{ refresh: 1s, on_change: hold, approved: approved.json, verify: {{ {FILE} }} }}");
+    let gateway = Gateway::start_in(&config_of(&[agent.address], &settings, ""), folder.path()).await;
+    gateway.ready().await;
+    eventually("it was looked at", || async { agent.cards() > 2 }).await;
+    let diff = get(gateway.admin, "/cards/agent/diff").await.json();
+    assert_eq!((&diff["held"], &diff["differences"]), (&json!(false), &json!([])));
 }

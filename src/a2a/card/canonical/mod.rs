@@ -21,12 +21,14 @@
 mod schema;
 mod text;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use self::schema::{Kind, Presence, Schema};
 pub(super) use self::text::Style;
 use super::names::is_protobuf_spelling;
-use super::{CardError, OriginCard, read};
+use super::{CardError, OriginCard, read, skills};
 use crate::a2a::Generation;
 
 /// How somebody reads a card to check its signature.
@@ -62,7 +64,11 @@ pub fn payloads(card: &Map<String, Value>, forms: &[Generation]) -> Vec<String> 
 
 /// What a signature of this card may be over, the strongest first.
 pub fn readings(card: &OriginCard) -> Vec<(Reading, String)> {
-    let members = &card.members;
+    // Whoever signed it signed all its skills.
+    let members = &match card.duplicate_skills.as_slice() {
+        [] => Cow::Borrowed(&card.members),
+        twins => Cow::Owned(skills::with_twins(&card.members, twins)),
+    };
     let mut found = vec![(Reading::Whole, whole(members))];
     if members.keys().any(|name| is(name, "supportedInterfaces")) {
         found.push((Reading::Standard(Generation::V1_0), standard(members)));
@@ -87,7 +93,10 @@ pub fn covered(card: &OriginCard, held: &[Reading]) -> Result<OriginCard, CardEr
             merge(&mut members, seen(schema, &card.members));
         }
     }
-    read::of(members)
+    Ok(OriginCard {
+        signed: held.to_vec(),
+        ..read::of(members)?
+    })
 }
 
 impl Reading {

@@ -73,7 +73,9 @@ fn the_first_of_several_skills_with_one_id_is_the_one() {
     let card = json!({"name": "n", "skills": [
         {"id": "a", "name": "first", "security": [{"bearer": []}]}, {"id": "b"}, {"id": "a", "name": "second"}, {"id": "a"}]});
     let read = origin(&card);
-    assert_eq!(read.duplicate_skills, ["a", "a"]);
+    let duplicates = read.duplicate_skills.iter();
+    let duplicates: Vec<_> = duplicates.map(|(at, skill)| (*at, &skill["id"])).collect();
+    assert_eq!(duplicates, [(2, &json!("a")), (3, &json!("a"))]);
     assert_eq!(read.skill_security().count(), 1);
     let found = published(&card, |_| {});
     assert_eq!(found["skills"].as_array().unwrap().len(), 2);
