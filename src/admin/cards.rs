@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Response, StatusCode, request};
+use http::{Response, StatusCode, header, request};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ pub(super) fn show(agents: &[Arc<Agent>], path: &str) -> Response<Full<Bytes>> {
             json_answer(StatusCode::OK, &json!({ "cards": cards }))
         }
         Some(Place::Diff(name)) => match find(agents, name) {
-            Some(agent) => json_answer(StatusCode::OK, &shown_differing(agent)),
+            Some(agent) => differing(agent),
             None => unknown(),
         },
         Some(Place::Approve(_)) => error(StatusCode::METHOD_NOT_ALLOWED, "only POST"),
@@ -78,8 +78,9 @@ pub(super) fn change(pipeline: &Pipeline, client: IpAddr, parts: &request::Parts
     if audit.wants(AuditEvent::CardApproved) && audit.is_blocked() {
         return unrecorded();
     }
-    match agent.card.approve(client) {
+    match agent.card.approve(client, &parts.headers) {
         Ok(_) => json_answer(StatusCode::OK, &shown(agent)),
+        Err(cause @ Unapproved::Other) => error(StatusCode::PRECONDITION_FAILED, &cause.to_string()),
         Err(cause @ (Unapproved::Nothing | Unapproved::ByFile)) => error(StatusCode::CONFLICT, &cause.to_string()),
     }
 }
@@ -110,16 +111,25 @@ fn shown(agent: &Agent) -> Value {
     })
 }
 
-fn shown_differing(agent: &Agent) -> Value {
+fn differing(agent: &Agent) -> Response<Full<Bytes>> {
     let differing = agent.card.approval().differing();
+    let mut response = json_answer(StatusCode::OK, &shown_differing(agent, differing.as_ref()));
+    if let Some(differing) = differing {
+        response.headers_mut().insert(header::ETAG, differing.etag.clone());
+    }
+    response
+}
+
+fn shown_differing(agent: &Agent, differing: Option<&Arc<Differing>>) -> Value {
     let none = Differences::default();
-    let differences = differing.as_ref().map_or(&none, |differing| &differing.differences);
+    let differences = differing.map_or(&none, |differing| &differing.differences);
     let list: Vec<Value> = differences.listed.iter().map(difference).collect();
-    let of = |read: fn(&Differing) -> Value| differing.as_deref().map(read);
+    let of = |read: fn(&Differing) -> Value| differing.map(|differing| read(differing));
     json!({
         "agent": &*agent.metrics.name,
         "place": of(|differing| differing.place.clone().into()),
         "held": of(|differing| differing.held.into()).unwrap_or(false.into()),
+        "etag": of(|differing| differing.etag.to_str().unwrap_or_default().into()),
         "differences": list,
         "left_out": differences.left_out,
     })

@@ -84,6 +84,8 @@ enum CardJob {
         source: Box<Source>,
         places: Vec<card::Place>,
         refresh: Duration,
+        /// What was approved before still is.
+        approved: Option<Arc<CardStore>>,
         /// Whose card is good until there is a fresh one.
         before: Option<Arc<CardStore>>,
     },
@@ -367,7 +369,13 @@ fn card_job(
     }
     let places = card::places(&config.upstream.endpoints, config.card.url.as_deref());
     let store = before.map(|before| before.agent.card.clone());
+    let approved = before.filter(|before| {
+        // What was not verified in this way is not believed.
+        let verify = &before.section.card.verify;
+        fetches(config) && fetches(&before.section) && (verifier.is_none() || *verify == config.card.verify)
+    });
     CardJob::New {
+        approved: approved.map(|before| before.agent.card.clone()),
         // A card from a server that is not asked any more tells nothing of the agent, and one that was not verified in this way
         // is not believed.
         before: store.filter(|store| {
@@ -473,8 +481,12 @@ impl Built {
                 source,
                 places,
                 refresh,
+                approved,
                 before,
             } => {
+                if let Some(approved) = approved {
+                    agent.card.approval().take_over(&approved);
+                }
                 if let Some(before) = before {
                     target.carry(&before);
                 }

@@ -7,6 +7,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use http::{HeaderMap, HeaderValue};
+
+use super::serve::{entity_tag, is_meant};
 use super::{CardStore, Keeper};
 use crate::a2a::card::{Differences, OriginCard, differences, unapproved};
 use crate::audit::Event;
@@ -42,6 +45,8 @@ pub struct Differing {
     pub differences: Differences,
     /// It is not in service; else it is, with an alert.
     pub held: bool,
+    /// Tells it from other cards, but not from itself signed anew.
+    pub etag: HeaderValue,
 }
 
 /// Why nothing was approved.
@@ -49,6 +54,8 @@ pub struct Differing {
 pub enum Unapproved {
     #[error("the agent's own card is the approved one already")]
     Nothing,
+    #[error("the agent's own card is another one by now: look at the differences again")]
+    Other,
     #[error("the file of `card.approved` is what approves: save the agent's card there (`a2a-gateway card fetch`)")]
     ByFile,
 }
@@ -187,13 +194,15 @@ pub(super) fn keep<K: Keeper + ?Sized>(keeper: &K, place: &str, origin: OriginCa
         return good;
     }
     let held = approval.on_change == OnChange::Hold;
+    let etag = entity_tag(origin.unsigned().as_bytes());
     let known = standing.differing.as_ref();
-    let is_known = known.is_some_and(|known| known.held == held && known.origin == origin);
+    let is_known = known.is_some_and(|known| known.held == held && known.etag == etag);
     let differing = Arc::new(Differing {
         place: place.to_owned(),
         origin,
         differences,
         held,
+        etag,
     });
     if !is_known {
         warn(store, &differing);
@@ -243,13 +252,18 @@ fn warn(store: &CardStore, differing: &Differing) {
 }
 
 impl CardStore {
-    /// Takes the card that differs for the approved one, and publishes it where it was held. Returns what was different.
-    pub fn approve(&self, client: std::net::IpAddr) -> Result<Arc<Differing>, Unapproved> {
+    /// Takes the card that differs for the approved one, and publishes it where it was held; with `If-Match` in `asked` only one that
+    /// it names. Returns what was different.
+    pub fn approve(&self, client: std::net::IpAddr, asked: &HeaderMap) -> Result<Arc<Differing>, Unapproved> {
         let approval = self.approval();
         let differing = {
             let mut standing = approval.standing();
             if approval.file.is_some() {
                 return Err(Unapproved::ByFile);
+            }
+            let known = standing.differing.as_ref().ok_or(Unapproved::Nothing)?;
+            if !is_meant(asked, &known.etag) {
+                return Err(Unapproved::Other);
             }
             let differing = standing.differing.take().ok_or(Unapproved::Nothing)?;
             standing.approved = Some(Approved {

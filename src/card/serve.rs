@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
@@ -27,17 +27,9 @@ pub struct Published {
 
 impl Published {
     pub fn new(body: Bytes, max_age: Duration) -> Self {
-        use std::fmt::Write as _;
-
-        let mut etag = String::with_capacity(66);
-        etag.push('"');
-        for byte in digest(&SHA256, &body).as_ref() {
-            let _infallible = write!(etag, "{byte:02x}");
-        }
-        etag.push('"');
         Self {
+            etag: entity_tag(&body),
             body,
-            etag: ascii(etag),
             cache_control: ascii(format!("public, max-age={}", max_age.as_secs())),
             media_type: JSON,
             vary: None,
@@ -117,6 +109,29 @@ fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
         .get_all(IF_NONE_MATCH)
         .iter()
         .any(|list| names(list.as_bytes(), etag))
+}
+
+/// Whether `If-Match`, if it is there, names this entity tag (RFC 9110 §13.1.1), which has no comma in it.
+pub(super) fn is_meant(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    let mut lists = headers.get_all(IF_MATCH).iter().peekable();
+    let is_named = |list: &HeaderValue| {
+        let mut tags = list.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        tags.any(|tag| tag == b"*" || tag == etag.as_bytes())
+    };
+    lists.peek().is_none() || lists.any(is_named)
+}
+
+/// A strong one.
+pub(super) fn entity_tag(bytes: &[u8]) -> HeaderValue {
+    use std::fmt::Write as _;
+
+    let mut etag = String::with_capacity(66);
+    etag.push('"');
+    for byte in digest(&SHA256, bytes).as_ref() {
+        let _infallible = write!(etag, "{byte:02x}");
+    }
+    etag.push('"');
+    ascii(etag)
 }
 
 fn names(list: &[u8], etag: &[u8]) -> bool {

@@ -82,6 +82,11 @@ impl OriginCard {
         Bytes::from(Value::Object(self.members.clone()).to_string())
     }
 
+    /// What people would take for another card: all of it but the signatures, in one form (RFC 8785).
+    pub fn unsigned(&self) -> String {
+        canonical::whole(&self.members)
+    }
+
     pub fn name(&self) -> Option<&str> {
         self.members.get("name").and_then(Value::as_str)
     }

@@ -372,3 +372,90 @@ async fn what_differs_is_in_the_audit_trail() {
     agent.set_card(&with_skill(CARD, "three"));
     wait("card_alert", 1).await;
 }
+
+#[tokio::test]
+async fn what_was_approved_outlives_whatever_a_reload_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = Agent::with_card(&with_skill(CARD, "one"), |_| Reply::Silence).await;
+    let other = Agent::with_card(&with_skill(CARD, "two"), |_| Reply::Silence).await;
+    let file = folder.path().join("gateway.yaml");
+    let yaml = |agent: &Agent, refresh: &str| {
+        let card = format!("card: {{ refresh: {refresh}, on_change: hold }}");
+        config_of(&[agent.address], &card, "")
+    };
+    std::fs::write(&file, yaml(&one, "1s")).unwrap();
+    let gateway = Gateway::from_file(&file).await;
+    gateway.ready().await;
+    // While no card is in service, and asked at other times.
+    one.set_card(r#"{"name":"a","url":"x","URL":"y"}"#);
+    eventually("it is out of service", || async {
+        get(gateway.admin, "/ready").await.status == 503
+    })
+    .await;
+    std::fs::write(&file, yaml(&one, "2s")).unwrap();
+    assert!(gateway.reload().await);
+    one.set_card(&with_skill(CARD, "two"));
+    eventually("the card is held", || async { unapproved(&gateway).await == 1.0 }).await;
+    assert_eq!(published(&gateway).await["skills"][0]["id"], "one");
+    // Another server.
+    one.set_card(&with_skill(CARD, "one"));
+    eventually("it is the approved one", || async { unapproved(&gateway).await == 0.0 }).await;
+    std::fs::write(&file, yaml(&other, "1s")).unwrap();
+    assert!(gateway.reload().await);
+    fetched(&other).await;
+    assert_eq!(unapproved(&gateway).await, 1.0);
+    assert_eq!(published(&gateway).await["skills"][0]["id"], "one");
+    assert_eq!(approve(&gateway, "/cards/agent/approve").await.status, 200);
+    assert_eq!(published(&gateway).await["skills"][0]["id"], "two");
+}
+
+#[tokio::test]
+async fn nothing_is_approved_that_nobody_saw() {
+    let agent = Agent::with_card(&with_skill(CARD, "one"), |_| Reply::Silence).await;
+    let gateway = gateway(&agent, "on_change: hold").await;
+    agent.set_card(&with_skill(CARD, "two"));
+    eventually("the card is held", || async { unapproved(&gateway).await == 1.0 }).await;
+    let seen = get(gateway.admin, "/cards/agent/diff").await;
+    let tag = seen.header("etag").unwrap_or("\"none\"").to_owned();
+    // The agent changes its card between the look and the yes.
+    agent.set_card(&with_skill(CARD, "three"));
+    fetched(&agent).await;
+    let yes = async |tag: &str| {
+        let fields = [("content-type", "application/json"), ("if-match", tag)];
+        call(gateway.admin, "POST", "/cards/agent/approve", &fields, "").await
+    };
+    assert_eq!(yes(&tag).await.status, 412, "another card than the one that was seen");
+    assert_eq!(published(&gateway).await["skills"][0]["id"], "one");
+    assert_eq!(unapproved(&gateway).await, 1.0);
+    // Signed anew it is the same card.
+    let seen = get(gateway.admin, "/cards/agent/diff").await;
+    let tag = seen.header("etag").unwrap().to_owned();
+    let signed = r#""signatures":[{"protected":"a","signature":"b"}],"skills""#;
+    agent.set_card(&with_skill(CARD, "three").replace("\"skills\"", signed));
+    fetched(&agent).await;
+    assert_eq!(yes(&tag).await.status, 200);
+    assert_eq!(published(&gateway).await["skills"][0]["id"], "three");
+}
+
+#[tokio::test]
+async fn a_held_card_that_is_signed_anew_each_time_is_told_once() {
+    let agent = Agent::with_card(&with_skill(CARD, "one"), |_| Reply::Silence).await;
+    let folder = tempfile::tempdir().unwrap();
+    let yaml = config_of(
+        &[agent.address],
+        "card: { refresh: 1s, on_change: hold }",
+        "audit: { file: audit.log }",
+    );
+    let gateway = Gateway::start_in(&yaml, folder.path()).await;
+    gateway.ready().await;
+    for signature in ["a", "b", "c"] {
+        let signed = format!(r#""signatures":[{{"protected":"a","signature":"{signature}"}}],"skills""#);
+        agent.set_card(&with_skill(CARD, "two").replace("\"skills\"", &signed));
+        fetched(&agent).await;
+    }
+    assert_eq!(unapproved(&gateway).await, 1.0);
+    assert_eq!(approve(&gateway, "/cards/agent/approve").await.status, 200);
+    let text = async || std::fs::read_to_string(folder.path().join("audit.log")).unwrap_or_default();
+    eventually("all is written", || async { text().await.contains("card_approved") }).await;
+    assert_eq!(text().await.matches("\"card_held\"").count(), 1);
+}

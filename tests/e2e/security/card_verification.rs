@@ -391,3 +391,33 @@ async fn a_verified_card_is_compared_with_what_of_the_approved_one_is_signed() {
     let diff = get(gateway.admin, "/cards/agent/diff").await.json();
     assert_eq!((&diff["held"], &diff["differences"]), (&json!(false), &json!([])));
 }
+
+#[tokio::test]
+async fn a_reload_does_not_approve_a_signed_card_that_is_held() {
+    let author = Author::new();
+    let skill = |id: &str| {
+        let skills = format!(r#""skills":[{{"id":"{id}","name":"S","description":"d","tags":["t"]}}]"#);
+        author.signed(&CARD.replace("\"skills\":[]", &skills))
+    };
+    let agent = agent(&skill("one")).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("keys.json"), &author.keys).unwrap();
+    let file = folder.path().join("gateway.yaml");
+    let yaml = |refresh: &str| {
+        let card = format!("card: {{ refresh: {refresh}, on_change: hold, verify: {{ {FILE} }} }}");
+        config_of(&[agent.address], &card, "")
+    };
+    std::fs::write(&file, yaml("1s")).unwrap();
+    let gateway = Gateway::from_file(&file).await;
+    gateway.ready().await;
+    agent.set_card(&skill("two"));
+    let held = async || get(gateway.admin, "/cards").await.json()["cards"][0]["held"] == true;
+    eventually("it is held", || async { held().await }).await;
+    std::fs::write(&file, yaml("2s")).unwrap();
+    assert!(gateway.reload().await);
+    let before = agent.cards();
+    eventually("it is looked at", || async { agent.cards() > before + 1 }).await;
+    gateway.ready().await;
+    assert_eq!(get(gateway.address, CARD_PATH).await.json()["skills"][0]["id"], "one");
+    assert!(held().await);
+}
