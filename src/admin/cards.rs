@@ -88,18 +88,20 @@ pub(super) fn change(pipeline: &Pipeline, client: IpAddr, parts: &request::Parts
 fn shown(agent: &Agent) -> Value {
     let store = &agent.card;
     let differing = store.approval().differing();
-    let (place, etag) = match &*store.state() {
-        CardState::Ready { card, .. } => {
+    let (place, etag, error) = match &*store.state() {
+        CardState::Ready { card, last_error } => {
             let etag = card.published.etag.to_str().unwrap_or_default().to_owned();
-            (Some(card.place.clone()), Some(etag))
+            (Some(card.place.clone()), Some(etag), last_error.clone())
         }
-        CardState::NotFetched { .. } | CardState::OutOfService { .. } => (None, None),
+        CardState::NotFetched { last_error } => (None, None, last_error.clone()),
+        CardState::OutOfService { reason } => (None, None, Some(Arc::clone(reason))),
     };
     json!({
         "agent": &*agent.metrics.name,
         "ready": agent.is_ready(),
         "place": place,
         "etag": etag,
+        "error": error.as_deref(),
         "on_change": match store.approval().on_change() {
             OnChange::Publish => "publish",
             OnChange::Hold => "hold",

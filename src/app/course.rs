@@ -9,7 +9,8 @@ use http::{HeaderValue, StatusCode, header};
 use tokio::sync::Notify;
 
 use super::rules::Rules;
-use crate::a2a::card::{OriginCard, Publication};
+use crate::a2a::card::{CardError, Flaws, OriginCard, Publication};
+use crate::a2a::security::Security;
 use crate::authenticate::Verifiers;
 use crate::card::{self, CardState, CardStore, FetchError, Keeper as _, OutOfService, Unverified, Verifier};
 use crate::http::fetch;
@@ -108,6 +109,14 @@ impl card::KeepAgain for Course {
 impl card::Keeper for Target {
     fn store(&self) -> &CardStore {
         &self.agent.card
+    }
+
+    fn demands<'a>(&'a self, origin: &'a OriginCard) -> Result<&'a Security, CardError> {
+        self.rules.demands(origin)
+    }
+
+    fn flaws(&self, origin: &OriginCard) -> Flaws {
+        self.rules.flaws(origin)
     }
 
     fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::a2a::card::{OriginCard, Publication, SchemeForm, SkillPattern};
+use crate::a2a::card::{CardError, Edits, Flaws, OriginCard, Publication, SchemeForm, flaws};
 use crate::a2a::security::{SchemeName, Security};
 use crate::a2a::{Binding, Generation};
 use crate::authenticate::{Resource, Verifiers};
@@ -29,9 +29,7 @@ pub(super) struct Rules {
     schemes: BTreeMap<SchemeName, SchemeForm>,
     /// The URLs of the agent's own servers.
     upstream: Vec<String>,
-    overrides: serde_json::Map<String, serde_json::Value>,
-    hidden_skills: Vec<SkillPattern>,
-    skill_texts: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+    edits: Edits,
     by_version: bool,
     verifies: bool,
     original: bool,
@@ -59,9 +57,7 @@ impl Rules {
                 .chain(&agent.card.url)
                 .cloned()
                 .collect(),
-            overrides: agent.card.overrides.clone(),
-            hidden_skills: agent.card.hide_skills.clone(),
-            skill_texts: agent.card.skills.clone(),
+            edits: agent.card.edits.clone(),
             by_version: agent.card.form == CardForm::ByVersion,
             verifies: agent.card.verify.is_some(),
             original: agent.card.original,
@@ -75,6 +71,19 @@ impl Rules {
         self.managed.as_ref()
     }
 
+    /// What callers of an agent with this card have to show.
+    pub(super) fn demands<'a>(&'a self, origin: &'a OriginCard) -> Result<&'a Security, CardError> {
+        match &self.security {
+            Some(configured) => Ok(configured),
+            None => origin.security.as_ref().map_err(|error| *error),
+        }
+    }
+
+    /// What readers would refuse in the published card.
+    pub(super) fn flaws(&self, origin: &OriginCard) -> Flaws {
+        flaws(origin, &self.edits, origin.written(self.generation))
+    }
+
     /// From the card that was read to what is enforced and published; both from one place, so that they cannot differ.
     pub(super) fn decide(
         &self,
@@ -82,10 +91,7 @@ impl Rules {
         agent: &Agent,
         verifiers: &Verifiers,
     ) -> Result<Publication, OutOfService> {
-        let security = match &self.security {
-            Some(configured) => configured.clone(),
-            None => origin.security.clone()?,
-        };
+        let security = self.demands(origin)?.clone();
         if self.verifies && self.security.is_none() && security.is_open() {
             return Err(OutOfService(
                 "the card is signed but demands nothing of callers, and a signature may hold without the requirement that \
@@ -174,7 +180,7 @@ impl Rules {
             by_version: self.by_version,
             original: self.original,
             v0_1,
-            of_0_1: is_of_0_1,
+            written: origin.written(self.generation),
             bindings,
             spoken: binding,
             enforced: security,
@@ -186,15 +192,13 @@ impl Rules {
             push_v0_1: is_of_0_1 || agent.relay.is_some(),
             extended: !is_of_0_1,
             upstream: self.upstream.clone(),
-            overrides: self.overrides.clone(),
-            hidden_skills: self.hidden_skills.clone(),
-            skill_texts: self.skill_texts.clone(),
+            edits: self.edits.clone(),
         })
     }
 
     /// The agent's name in its published card.
     fn name<'a>(&'a self, origin: &'a OriginCard) -> Option<&'a str> {
-        let overridden = self.overrides.get("name").and_then(serde_json::Value::as_str);
+        let overridden = self.edits.overrides.get("name").and_then(serde_json::Value::as_str);
         overridden.or_else(|| origin.name())
     }
 }

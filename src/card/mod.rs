@@ -1,9 +1,9 @@
 //! The card of an agent: fetched, published, served, kept fresh.
 //!
 //! One store an agent. It holds either nothing yet, or the origin card with what is published from it, or the reason why
-//! the agent may not be served. A card that cannot be fetched or is no card changes nothing: the last good one stays. A card
-//! that was fetched and cannot be trusted takes the agent out of service, because what it demands of callers is not known
-//! any more. Knows nothing of how cards are fetched (`Source`) and of what is enforced (`Keeper`).
+//! the agent may not be served. A card that cannot be fetched, is no card or lacks what readers need changes nothing: the last
+//! good one stays. A card that was fetched and cannot be trusted takes the agent out of service, because what it demands of
+//! callers is not known any more. Knows nothing of how cards are fetched (`Source`) and of what is enforced (`Keeper`).
 
 mod approval;
 mod cors;
@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use serde_json::{Map, Value};
 
 use crate::a2a::card::{
     Differences, KeyPlace, OriginCard, Publication, SchemeForm, SchemeFormKind, differences, publish, publish_v0_1,
@@ -304,16 +303,6 @@ impl CardStore {
                 skills,
                 first,
                 "skills of the agent card have the id of another one before them, and are left out"
-            );
-        }
-        let members: Map<String, Value> = serde_json::from_slice(&current.published.body).unwrap_or_default();
-        let lacking = a2a::card::lacking(&members);
-        if !known && !lacking.is_empty() {
-            let members = lacking.join(", ");
-            tracing::warn!(
-                agent,
-                members,
-                "the agent card lacks members without which libraries refuse it; write them in card.overrides, or have the agent mended"
             );
         }
         if signed {

@@ -12,8 +12,9 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::{CardStore, Place, Unverified, approval};
-use crate::a2a::card::{CardError, OriginCard, Publication, read};
-use crate::config::shown_url;
+use crate::a2a::card::{CardError, Flaws, OriginCard, Publication, read};
+use crate::a2a::security::Security;
+use crate::config::{OnChange, shown_url};
 
 /// The first pause after a failure: shorter than anybody waits for an agent that is still starting.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -64,9 +65,28 @@ pub trait Keeper {
     /// What is served and enforced with this card.
     fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService>;
 
+    /// What callers of an agent with this card have to show.
+    fn demands<'a>(&'a self, origin: &'a OriginCard) -> Result<&'a Security, CardError>;
+
+    /// What readers would refuse in the published card.
+    fn flaws(&self, origin: &OriginCard) -> Flaws;
+
     /// Whether it left a good card in service: this one, or the approved one if this one is held.
     fn keep(&self, place: &str, origin: OriginCard) -> bool {
-        approval::keep(self, place, origin)
+        let flaws = self.flaws(&origin);
+        if flaws.is_empty() {
+            return approval::keep(self, place, origin);
+        }
+        let store = self.store();
+        let error = format!("{place}: readers refuse the card: {flaws}");
+        // Of a card that says something else about its callers the last good one is none any more.
+        let stays = store.approval().on_change() == OnChange::Hold
+            || (store.current()).is_none_or(|current| self.demands(&origin) == Ok(&current.publication.enforced));
+        match stays {
+            true => store.fail(&error),
+            false => store.refuse(&error),
+        }
+        false
     }
 
     /// Puts a card in service. Whether it is.

@@ -13,6 +13,7 @@ use tokio::time::{Instant, advance};
 use super::refresh::{jittered, pause_after};
 use super::*;
 use crate::a2a::Generation;
+use crate::a2a::card::{CardError, Edits, Flaws, flaws};
 use crate::a2a::security::{SchemeUse, Security};
 use crate::config::{ApiKey, Endpoint, KeySource, Mapping};
 
@@ -301,14 +302,29 @@ fn failed() -> Result<&'static str, FetchError> {
     Err(FetchError::Failed("connection refused".to_owned()))
 }
 
+fn whole(name: &str) -> serde_json::Value {
+    json!({
+        "name": name, "description": "", "version": "1", "url": "http://10.0.0.1/", "protocolVersion": "0.3.0",
+        "defaultInputModes": [], "defaultOutputModes": [], "skills": [],
+    })
+}
+
 fn card(name: &str) -> String {
-    json!({"name": name, "url": "http://10.0.0.1/", "protocolVersion": "0.3.0"}).to_string()
+    whole(name).to_string()
 }
 
 /// Serves what is offered; a card named "locked" demands what nobody can verify.
 impl Keeper for CardStore {
     fn store(&self) -> &CardStore {
         self
+    }
+
+    fn demands<'a>(&'a self, origin: &'a OriginCard) -> Result<&'a Security, CardError> {
+        origin.security.as_ref().map_err(|error| *error)
+    }
+
+    fn flaws(&self, origin: &OriginCard) -> Flaws {
+        flaws(origin, &Edits::default(), origin.written(None))
     }
 
     fn decide(&self, origin: &OriginCard) -> Result<Publication, OutOfService> {
@@ -321,7 +337,7 @@ impl Keeper for CardStore {
             by_version: false,
             original: false,
             v0_1: false,
-            of_0_1: false,
+            written: origin.written(None),
             bindings: vec![crate::a2a::Binding::JsonRpc],
             spoken: crate::a2a::Binding::JsonRpc,
             enforced: origin.security.clone()?,
@@ -331,9 +347,7 @@ impl Keeper for CardStore {
             push_v0_1: false,
             extended: true,
             upstream: Vec::new(),
-            overrides: serde_json::Map::new(),
-            hidden_skills: Vec::new(),
-            skill_texts: std::collections::BTreeMap::new(),
+            edits: Edits::default(),
         })
     }
 }
@@ -443,9 +457,10 @@ async fn the_last_good_card_stays_until_a_better_one_comes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_card_that_cannot_be_trusted_takes_the_agent_out_of_service() {
-    let contradictory = json!({"url": "u", "security": [{"a": []}],
-        "securityRequirements": [{"schemes": {"b": {}}}]})
-    .to_string();
+    let mut contradictory = whole("one");
+    contradictory["security"] = json!([{"a": []}]);
+    contradictory["securityRequirements"] = json!([{"schemes": {"b": {}}}]);
+    let contradictory = contradictory.to_string();
     let ambiguous = json!({"url": "u", "URL": "v"}).to_string();
     let (good, locked) = (card("one"), card("locked"));
     let mut bench = Bench::new(&[&["u"], &["other"]]);

@@ -17,7 +17,7 @@ fn entry(card: &Value, public_url: &str) -> Arc<Entry> {
         served: Generation::SPOKEN.to_vec(),
         by_version: false,
         v0_1: true,
-        of_0_1: false,
+        written: Generation::V0_3,
         bindings: vec![Binding::Grpc, Binding::JsonRpc],
         spoken: Binding::Grpc,
         enforced: Security::default(),
@@ -28,9 +28,7 @@ fn entry(card: &Value, public_url: &str) -> Arc<Entry> {
         extended: true,
         upstream: Vec::new(),
         original: false,
-        overrides: serde_json::Map::default(),
-        hidden_skills: Vec::new(),
-        skill_texts: std::collections::BTreeMap::new(),
+        edits: crate::a2a::card::Edits::default(),
     };
     Arc::new(Entry::of(&publish(&origin, &publication), &publication))
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::model::CardFile;
 use super::units::Size;
 use super::{files, with_causes};
-use crate::a2a::card::read;
+use crate::a2a::Generation;
+use crate::a2a::card::{Edits, flaws, read};
 
 impl CardFile {
     /// What the file holds, if it is a card of at most so many bytes. Blocking. The cause of a failure repeats nothing of it.
@@ -19,5 +20,12 @@ impl CardFile {
             Ok(card) => Ok(Self { path, card }),
             Err(error) => Err(format!("{}: {error}", path.display())),
         }
+    }
+
+    /// Why it would not be published, edited like this. `generation` is what the configuration says of the agent.
+    pub fn fault(&self, edits: &Edits, generation: Option<Generation>) -> Option<String> {
+        let flaws = flaws(&self.card, edits, self.card.written(generation));
+        let path = self.path.display();
+        (!flaws.is_empty()).then(|| format!("{path}: readers refuse the card: {flaws}"))
     }
 }

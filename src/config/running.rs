@@ -148,7 +148,12 @@ impl Config {
             let most = agent.card.max_bytes;
             for (name, file) in [("file", &mut agent.card.file), ("approved", &mut agent.card.approved)] {
                 let Some(file) = file else { continue };
-                match CardFile::read(file.path.clone(), most) {
+                let read = CardFile::read(file.path.clone(), most);
+                let sound = |read: CardFile| match read.fault(&agent.card.edits, agent.upstream.generation) {
+                    Some(fault) => Err(fault),
+                    None => Ok(read),
+                };
+                match read.and_then(sound) {
                     Ok(read) => *file = read,
                     Err(cause) => problems.push(Problem::new(format!("{}.card.{name}", place("agents", index)), cause)),
                 }

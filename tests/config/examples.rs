@@ -49,12 +49,16 @@ fn environment() -> Environment {
     .collect()
 }
 
+/// With what every card must have.
+const CARD: &str =
+    r#"{"name":"n","description":"d","version":"1","defaultInputModes":[],"defaultOutputModes":[],"skills":[]}"#;
+
 fn write_secrets(folder: &Path, example: &str) {
     for (place, _) in example.match_indices(" cards/") {
         let name = example[place + 1..].split([' ', '\n', '}']).next().unwrap();
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, "{}").unwrap();
+        fs::write(path, CARD).unwrap();
     }
     for key in [
         "value_file: ",

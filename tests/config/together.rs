@@ -329,6 +329,35 @@ fn the_files_of_decision_points_are_looked_into() {
     files(&[("decision_points", points)], &expected);
 }
 
+/// They are published as fetched ones are, with what the configuration changes.
+#[test]
+fn cards_in_files_have_what_readers_need() {
+    let folder = Folder::new();
+    let card = r#"{"name":"n","version":"1","skills":[{"id":"s","name":"S"}]}"#;
+    fs::write(folder.0.path().join("card.json"), card).unwrap();
+    let render = |card: &str, protocol: &str| {
+        let agent = format!(
+            "[ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ]{protocol} }}, card: {{ {card} }} }} ]"
+        );
+        match app::check(&folder.with(&[("agents", &agent)]), &environment()) {
+            Ok(()) => String::new(),
+            Err(app::Error::Config(problems)) => folder.render(&problems),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let said = "card.json: readers refuse the card: `description` is missing, `defaultInputModes` is missing, `defaultOutputModes` is \
+                missing, `skills[0].description` is missing, `skills[0].tags` is missing";
+    for name in ["file", "approved"] {
+        let expected = format!("agents[0].card.{name} (line 4): {said}");
+        assert_eq!(render(&format!("{name}: card.json"), ""), expected);
+    }
+    let modes = "overrides: { description: d, defaultInputModes: [], defaultOutputModes: [] }";
+    let edited = format!("file: card.json, {modes}, hide_skills: [ s ]");
+    assert_eq!(render(&edited, ""), "");
+    // What its generation lets a card leave out.
+    assert_eq!(render("file: card.json", ", protocol: { generation: \"0.1\" }"), "");
+}
+
 /// Two parts of an agent read the same files.
 #[test]
 fn a_file_with_two_users_is_named_once() {

@@ -12,6 +12,7 @@ came, and not when somebody has put another address into it. That the SDKs sign 
 import argparse
 import contextlib
 import json
+import re
 import ssl
 import subprocess
 import sys
@@ -88,7 +89,9 @@ class Run:
         """The card, and what nobody may believe: the same with another address."""
         if not card.get('signatures'):
             raise Failed(f'{name} is not signed: {card}')
-        forged = json.loads(json.dumps(card).replace(f'https://{LOOPBACK}:', 'https://attacker.example:'))
+        forged = json.loads(re.sub(r'https://127[0-9.]+:', 'https://attacker.example:', json.dumps(card)))
+        if forged == card:
+            raise Failed(f'{name} has no address: {card}')
         stripped = {key: value for key, value in card.items() if key != 'signatures'}
         for kind, one, good in (('good', card, True), ('forged', forged, False), ('stripped', stripped, False)):
             file = self.folder / f'{name}.{kind}.json'
@@ -111,6 +114,17 @@ class Run:
                 answer = self.get(base, version, {'jsonrpc': '2.0', 'id': 1, 'method': method, 'params': {}})
                 self.add(f'{agent}-extended-{version}', answer['result'], everybody)
                 self.add(f'{agent}-extended-rest-{version}', self.get(f'{base}/{path}', version), everybody)
+            # Each SDK takes what gRPC of its own version says.
+            target = self.gateway.host_base(agent).removeprefix('https://')
+            for version, python, readers in (('1.0', PYTHON_1, OF_1_0), ('0.3', PYTHON_03, ('python-0.3',))):
+                self.add(f'{agent}-extended-grpc-{version}', self.over_grpc(python, target, version), readers)
+
+    def over_grpc(self, python: Path, target: str, version: str) -> dict:
+        command = [python, HERE / 'signing/extended.py', target, self.credentials.ca, self.credentials.token, version]
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode:
+            raise Failed(f'the extended card over gRPC of {target}: {done.stderr}')
+        return json.loads(done.stdout)
 
     def check(self) -> None:
         keys = self.folder / 'keys.json'
@@ -156,7 +170,7 @@ def run(binary: Path, folder: Path) -> tuple[int, int]:
             behind |= {f'{name}{SigningGateway.BY_VERSION}': [agent] for name, agent in agents.items()}
             keys = ', '.join(f'{{ private_key: {name}.pem, id: {name} }}' for name in KEYS)
             more = (f'card_signatures: {{ keys: [ {keys} ] }}',)
-            gateway = SigningGateway(binary, credentials, behind, more=more)
+            gateway = SigningGateway(binary, credentials, behind, more=more, hosted=BEHIND)
             gateway.start()
             stack.callback(gateway.stop)
             one = Run(gateway, credentials, folder)

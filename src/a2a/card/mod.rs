@@ -13,6 +13,7 @@
 
 mod canonical;
 mod diff;
+mod edits;
 mod extended;
 pub mod gather;
 mod links;
@@ -22,6 +23,7 @@ mod read;
 mod requirement;
 mod scheme;
 mod skills;
+mod structure;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -39,12 +41,14 @@ use super::{Binding, Generation};
 
 pub use canonical::{Reading, covered, payloads, readings};
 pub use diff::{Difference, Differences, differences, unapproved};
+pub use edits::Edits;
 pub use extended::{Finish, Shown, answer_extended, rewrite_extended_answer, rewrite_extended_card};
-pub use names::{forbidden_overrides, is_forbidden_override, is_required, lacking};
+pub use names::{forbidden_overrides, is_forbidden_override, is_required};
 pub use publish::publish;
 pub use read::{generation, read};
 pub use scheme::{KeyPlace, SchemeForm, SchemeFormKind};
 pub use skills::SkillPattern;
+pub use structure::{Flaw, Flaws, flaws};
 pub use summary::{Provider, SkillSummary, Summary};
 pub use v0_1::publish_v0_1;
 
@@ -118,6 +122,22 @@ impl OriginCard {
         Binding::ALL
             .into_iter()
             .find(|binding| self.interfaces.iter().any(|interface| interface.binding == *binding))
+    }
+
+    /// The generation that says what the card must have. Cards of 1.0 and 0.3 in one are printed by libraries of 1.0; `configured`
+    /// says what the card itself may not tell.
+    pub fn written(&self, configured: Option<Generation>) -> Generation {
+        let offers = |generation| {
+            self.interfaces
+                .iter()
+                .any(|interface| interface.generation == generation)
+        };
+        match configured {
+            _ if offers(Generation::V1_0) => Generation::V1_0,
+            Some(configured) => configured,
+            None if offers(Generation::V0_1) => Generation::V0_1,
+            None => Generation::V0_3,
+        }
     }
 
     /// The interface that the agent prefers for a generation over a binding.
@@ -198,8 +218,8 @@ pub struct Publication {
     pub by_version: bool,
     /// Callers of 0.1 have a card, in its form, at the place where they look for one.
     pub v0_1: bool,
-    /// The agent itself speaks 0.1, whose cards may lack what later ones must have.
-    pub of_0_1: bool,
+    /// The generation in which the agent wrote its card (`OriginCard::written`).
+    pub written: Generation,
     /// The bindings that callers may use, the preferred one first.
     pub bindings: Vec<Binding>,
     /// The one that the agent is called in, whose interfaces say what it wants to be told.
@@ -216,12 +236,7 @@ pub struct Publication {
     pub upstream: Vec<String>,
     /// The card is also published as its agent wrote it.
     pub original: bool,
-    /// Top-level members that replace the origin's, or remove it (`null`). Names that `is_forbidden_override` refuses are ignored.
-    pub overrides: Map<String, Value>,
-    /// Skills that are published nowhere.
-    pub hidden_skills: Vec<SkillPattern>,
-    /// Members of skills that replace the origin's, by the skills' ids.
-    pub skill_texts: BTreeMap<String, Map<String, Value>>,
+    pub edits: Edits,
 }
 
 impl Publication {

@@ -56,19 +56,6 @@ pub fn is_required(name: &str) -> bool {
     REQUIRED.iter().any(|required| same(required, name))
 }
 
-/// The members that readers refuse a card without and that this one lacks, or has as something else than they are.
-pub fn lacking(card: &Map<String, Value>) -> Vec<&'static str> {
-    let lacks = |name: &&'static str| match card.get(*name) {
-        None => true,
-        Some(value) => match *name {
-            "name" | "description" | "version" => !value.is_string(),
-            "capabilities" => !value.is_object(),
-            _ => !value.is_array(),
-        },
-    };
-    REQUIRED.into_iter().filter(lacks).collect()
-}
-
 pub(super) fn is_governed(name: &str) -> bool {
     GOVERNED.iter().any(|governed| same(governed, name))
 }

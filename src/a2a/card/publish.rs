@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::links::Hidden;
 use super::names::{is_governed, is_governed_capability, is_governed_in_skill, member, same};
 use super::read::generation;
-use super::{OriginCard, Publication, PublishedCard, requirement, skills, v0_1};
+use super::{OriginCard, Publication, PublishedCard, requirement, structure};
 use crate::a2a::security::{SchemeName, Security};
 use crate::a2a::{Binding, Generation};
 
@@ -29,17 +29,8 @@ pub(super) fn publish_for(origin: &OriginCard, input: &Publication, shown: &dyn 
     for (name, value) in own.filter(|(name, _)| !is_governed(name)) {
         card.insert(name.clone(), value.clone());
     }
-    for (name, value) in input.overrides.iter().filter(|(name, _)| !is_governed(name)) {
-        if value.is_null() {
-            card.retain(|known, _| !same(name, known));
-        } else {
-            card.insert(name.clone(), value.clone());
-        }
-    }
-    skills::publish(&mut card, input, shown);
-    if input.of_0_1 {
-        v0_1::complete(&mut card);
-    }
+    input.edits.apply(&mut card, shown);
+    structure::complete(&mut card, input.written);
     let extended = origin.capabilities.extended && input.extended && !input.enforced.is_open();
     write_capabilities(&mut card, origin, input, extended, forms);
     write_interfaces(&mut card, origin, input);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::Publication;
+use super::Edits;
 use super::names::same;
 
 const SKILLS: &str = "skills";
@@ -45,7 +45,7 @@ impl SkillPattern {
 
 /// Leaves in a card the skills that are published to whoever may see those that `shown` says, in the configured words. A skill
 /// without an id can be named by nobody, and is shown where nothing is hidden.
-pub(super) fn publish(card: &mut Map<String, Value>, input: &Publication, shown: &dyn Fn(&str) -> bool) {
+pub(super) fn publish(card: &mut Map<String, Value>, edits: &Edits, shown: &dyn Fn(&str) -> bool) {
     // What readers that ignore case take for them.
     card.retain(|name, _| name == SKILLS || !same(SKILLS, name));
     let Some(skills) = card.get_mut(SKILLS).and_then(Value::as_array_mut) else {
@@ -53,10 +53,10 @@ pub(super) fn publish(card: &mut Map<String, Value>, input: &Publication, shown:
     };
     skills.retain(|skill| {
         let Some(skill) = skill.as_object() else { return true };
-        ids(skill).all(|id| shown(id) && !input.hidden_skills.iter().any(|pattern| pattern.matches(id)))
+        ids(skill).all(|id| shown(id) && !edits.hidden_skills.iter().any(|pattern| pattern.matches(id)))
     });
     for skill in skills.iter_mut().filter_map(Value::as_object_mut) {
-        let texts = id(skill).and_then(|id| input.skill_texts.get(id));
+        let texts = id(skill).and_then(|id| edits.skill_texts.get(id));
         for (name, value) in texts.into_iter().flatten() {
             skill.retain(|known, _| known == name || !same(name, known));
             skill.insert(name.clone(), value.clone());

@@ -1,6 +1,6 @@
-//! Cards of 0.1 (A2A 0.1, `AgentCard`): the published card as callers of 0.1 read it, and what those of agents of 0.1 lack.
+//! Cards of 0.1 (A2A 0.1, `AgentCard`): the published card as callers of 0.1 read it.
 //!
-//! The first is made of the card that everybody gets, so that it cannot say anything else: its texts, modes and skills as far as 0.1 knows
+//! It is made of the card that everybody gets, so that it cannot say anything else: its texts, modes and skills as far as 0.1 knows
 //! them, one URL, and the names of what callers may show.
 
 use serde_json::{Map, Value};
@@ -53,32 +53,6 @@ pub fn publish_v0_1(published: &PublishedCard, input: &Publication) -> Option<Pu
         bytes: value.to_string().into(),
         value,
     })
-}
-
-/// What a card must have in later forms, and may leave out in 0.1 (A2A 0.3 §5.5, 1.0 §4.4.1).
-pub(super) fn complete(card: &mut Map<String, Value>) {
-    let text = || Value::from("");
-    // The default of 0.1, by its media type.
-    let modes = || Value::from(vec!["text/plain"]);
-    put(card, "description", text());
-    put(card, "defaultInputModes", modes());
-    put(card, "defaultOutputModes", modes());
-    let skills = card
-        .get_mut("skills")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten();
-    for skill in skills.filter_map(Value::as_object_mut) {
-        put(skill, "description", text());
-        put(skill, "tags", Value::Array(Vec::new()));
-    }
-}
-
-/// Unless it is there.
-fn put(members: &mut Map<String, Value>, name: &str, value: Value) {
-    if members.get(name).is_none_or(Value::is_null) {
-        members.insert(name.to_owned(), value);
-    }
 }
 
 fn chosen(members: &Map<String, Value>, names: &[&str]) -> Map<String, Value> {

@@ -1,7 +1,5 @@
 //! Agents: routes that do not overlap, cards that the gateway may change.
 
-use serde_json::{Map, Value};
-
 use super::super::model::{Agent, AgentRoute, Card, CardForm, CardKeys, CardVerify, Policy, TaskOwner};
 use super::super::raw::{Raw, RawAgent, RawCard, RawCardForm, RawCardVerify};
 use super::super::redact::shown_url;
@@ -12,7 +10,7 @@ use super::names::{self, Unique};
 use super::{
     Check, DAY, MILLISECOND, card, catalogue, credential, envelope, policy, push, security, tokens, upstream, url,
 };
-use crate::a2a::card::is_forbidden_override;
+use crate::a2a::card::{Edits, is_forbidden_override};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, v0_1};
 
@@ -83,6 +81,9 @@ fn agent(check: &mut Check<'_>, key: &str, one: &RawAgent, raw: &Raw, taken: &mu
         .and_then(|raw| upstream::upstream(check, &join(key, "upstream"), raw));
     credential::of_agent(check, key, one, &raw.assertions);
     let card = card(check, &join(key, "card"), &one.card);
+    if let (Some(card), Some(upstream)) = (&card, &upstream) {
+        card::faults(check, &join(key, "card"), card, upstream.generation);
+    }
     let security = match &one.security {
         Some(own) => Some(security::security(check, &join(key, "security"), own, raw)),
         None => raw
@@ -306,12 +307,14 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
     card::removals(check, key, raw);
     let verify_key = join(key, "verify");
     let verify = raw.verify.as_ref().map(|raw| card_verify(check, &verify_key, raw));
-    let overrides: Map<String, Value> = raw.overrides.clone();
     let refresh = check.time(&join(key, "refresh"), raw.refresh, MILLISECOND * 100, DAY);
     let max_bytes = check.size(&join(key, "max_bytes"), raw.max_bytes, Size::kib(1), Size::mib(16));
     let max_age = check.time(&join(key, "max_age"), raw.max_age, std::time::Duration::ZERO, DAY * 30);
-    let hide_skills = card::hidden(check, &join(key, "hide_skills"), raw);
-    let skills = card::skills(check, &join(key, "skills"), raw);
+    let edits = Edits {
+        overrides: raw.overrides.clone(),
+        hidden_skills: card::hidden(check, &join(key, "hide_skills"), raw),
+        skill_texts: card::skills(check, &join(key, "skills"), raw),
+    };
     let (file, approved) = (
         card::file(check, key, raw, max_bytes),
         card::approved(check, key, raw, max_bytes),
@@ -331,9 +334,7 @@ fn card(check: &mut Check<'_>, key: &str, raw: &RawCard) -> Option<Card> {
         refresh,
         max_bytes,
         max_age,
-        overrides,
-        hide_skills,
-        skills,
+        edits,
         form: match raw.form {
             RawCardForm::Hybrid => CardForm::Hybrid,
             RawCardForm::ByVersion => CardForm::ByVersion,

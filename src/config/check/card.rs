@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::super::model::{CardFile, OnChange};
+use super::super::model::{Card, CardFile, OnChange};
 use super::super::raw::{RawCard, RawCardSkill, RawOnChange};
 use super::super::{join, place};
 use super::Check;
+use crate::a2a::Generation;
 use crate::a2a::card::{SkillPattern, is_required};
 
 /// Members that readers of cards cannot do without are not removed.
@@ -54,6 +55,15 @@ fn read(check: &mut Check<'_>, key: &str, named: Option<&String>, most: usize) -
         Err(cause) => {
             check.problem(key, cause);
             None
+        }
+    }
+}
+
+/// Files with cards that readers would refuse.
+pub fn faults(check: &mut Check<'_>, key: &str, card: &Card, generation: Option<Generation>) {
+    for (name, file) in [("file", &card.file), ("approved", &card.approved)] {
+        if let Some(fault) = file.as_ref().and_then(|file| file.fault(&card.edits, generation)) {
+            check.problem(&join(key, name), fault);
         }
     }
 }

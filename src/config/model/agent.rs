@@ -1,12 +1,11 @@
 //! Agents, their upstreams, cards and limits.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{CertificateFiles, Policy, UpstreamAssertion, UpstreamCredential};
-use crate::a2a::card::{OriginCard, SkillPattern};
+use crate::a2a::card::{Edits, OriginCard};
 use crate::a2a::security::Security;
 use crate::a2a::{Binding, Generation, Operation, v0_1};
 use crate::config::AgentEnvelope;
@@ -231,11 +230,7 @@ pub struct Card {
     pub max_bytes: usize,
     /// `Cache-Control: max-age` of the published card.
     pub max_age: Duration,
-    /// Top-level members that replace what the agent says, or remove it (`null`).
-    pub overrides: serde_json::Map<String, serde_json::Value>,
-    pub hide_skills: Vec<SkillPattern>,
-    /// Members of skills that replace what the agent says, by the skills' ids.
-    pub skills: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+    pub edits: Edits,
     pub form: CardForm,
     /// `None`: signatures are not looked at.
     pub verify: Option<CardVerify>,

@@ -438,9 +438,9 @@ fn card(card: &Card) -> Value {
         "refresh": time(card.refresh),
         "max_bytes": size(card.max_bytes),
         "max_age": time(card.max_age),
-        "overrides": card.overrides,
-        "hide_skills": card.hide_skills.iter().map(SkillPattern::as_str).collect::<Vec<_>>(),
-        "skills": card.skills,
+        "overrides": card.edits.overrides,
+        "hide_skills": card.edits.hidden_skills.iter().map(SkillPattern::as_str).collect::<Vec<_>>(),
+        "skills": card.edits.skill_texts,
         "form": match card.form {
             CardForm::Hybrid => "hybrid",
             CardForm::ByVersion => "by_version",

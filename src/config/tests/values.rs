@@ -280,7 +280,7 @@ agents: [ {{ name: a, path: /, upstream: {{ endpoints: [ {{ url: http://a }} ] }
 fn card_overrides_keep_their_types() {
     let agent = one_agent("path: /, card: { overrides: { version: 1.50, tags: [ 1, \"1\", ~, true, yes ], name: x } }");
     assert_eq!(
-        serde_json::Value::from(agent.card.overrides),
+        serde_json::Value::from(agent.card.edits.overrides),
         json!({ "version": 1.5, "tags": [1, "1", null, true, "yes"], "name": "x" })
     );
 }

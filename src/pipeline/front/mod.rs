@@ -11,7 +11,6 @@ mod extended;
 mod list;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,7 +22,7 @@ use hyper::body::Incoming;
 use tokio_util::sync::DropGuard;
 
 use super::{Agent, Downstream, Enforced, Pipeline, note_call};
-use crate::a2a::card::{Publication, gather};
+use crate::a2a::card::{Edits, Publication, gather};
 use crate::a2a::{Addressed, Binding, Call, Generation, Operation, grpc, tenant, v0_1};
 use crate::authenticate::{self, Principal, Requirement, Resource, Verifiers};
 use crate::authorize::{self, Asked, Ownership, Policies};
@@ -252,7 +251,8 @@ impl FrontDoor {
             served: served.clone(),
             by_version: false,
             v0_1: v0_1.is_some(),
-            of_0_1: false,
+            // Made of published cards, which leave nothing out.
+            written: Generation::V0_3,
             bindings: bindings.clone(),
             spoken: Binding::JsonRpc,
             schemes: gather::schemes(&parts),
@@ -263,9 +263,7 @@ impl FrontDoor {
             extended: true,
             upstream: Vec::new(),
             original: false,
-            overrides: serde_json::Map::new(),
-            hidden_skills: Vec::new(),
-            skill_texts: BTreeMap::new(),
+            edits: Edits::default(),
         };
         drop(parts);
         Some(Scene {

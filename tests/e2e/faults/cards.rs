@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use crate::harness::agent::{Agent, CARD, CARD_HYBRID, Received, Reply, tasks};
+use crate::harness::agent::{Agent, CARD, CARD_0_3, CARD_HYBRID, Received, Reply, tasks};
 use crate::harness::{Gateway, config_of, eventually, get, post, send};
 
 const PATH: &str = "/agent/.well-known/agent-card.json";
@@ -50,6 +50,14 @@ fn bad() -> Vec<(Make, &'static str)> {
             "is not JSON",
         ),
         (|| Reply::Json("[1]".to_owned()), "not a JSON object"),
+        (
+            || Reply::Json(CARD_0_3.replace(",\"skills\":[]", "")),
+            "readers refuse the card: `skills` is missing",
+        ),
+        (
+            || Reply::Json(CARD.replace("\"skills\":[]", "\"skills\":{}")),
+            "readers refuse the card: `skills` is not a list",
+        ),
         (|| Reply::Json("[".repeat(1000)), "is not JSON"),
         (|| Reply::Whole(500, "", "no".to_owned()), "500"),
         (|| Reply::Whole(204, "", String::new()), "204"),
@@ -112,6 +120,62 @@ async fn the_last_good_card_stays_whatever_comes_after() {
     eventually("it is asked for", || async { agent.received().len() > before }).await;
     assert_eq!(get(gateway.address, PATH).await.json()["name"], "Fake");
     assert_eq!(post(gateway.address, "/agent", &send("1", "hi")).await.status, 200);
+}
+
+/// A card that lacks what readers need is not published, and does not loosen what callers must show either.
+#[tokio::test]
+async fn a_card_that_readers_refuse_and_that_demands_something_else_ends_the_last_good_one() {
+    let card = Arc::new(Mutex::new(CARD_0_3.to_owned()));
+    let shown = card.clone();
+    let agent = with_card(move |_| Reply::Json(shown.lock().unwrap().clone())).await;
+    // What the card demands is enforced.
+    let yaml = yaml(&agent, "").replace("security: [ { key: [] } ]\n", "") + "    policy: { task_owner: none }\n";
+    let gateway = Gateway::start(&yaml).await;
+    gateway.ready().await;
+    let mut wrong: serde_json::Value = serde_json::from_str(CARD_0_3).unwrap();
+    wrong["skills"] = json!([{"id": "s", "name": "S", "description": "d"}]);
+    *card.lock().unwrap() = wrong.to_string();
+    eventually("the card is refused", || async {
+        last_error(&gateway).await.contains("`skills[0].tags` is missing")
+    })
+    .await;
+    let cards = get(gateway.admin, "/cards").await.json()["cards"][0].clone();
+    assert!(
+        cards["error"].as_str().unwrap().contains("`skills[0].tags` is missing"),
+        "{cards}"
+    );
+    assert_eq!(cards["ready"], true, "{cards}");
+    assert_eq!(get(gateway.address, PATH).await.json()["skills"], json!([]));
+
+    wrong["securitySchemes"] = json!({"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}});
+    wrong["security"] = json!([{"key": []}]);
+    *card.lock().unwrap() = wrong.to_string();
+    eventually("it is out of service", || async {
+        get(gateway.address, PATH).await.status == 503
+    })
+    .await;
+    assert_eq!(post(gateway.address, "/agent", &send("1", "hi")).await.status, 503);
+    *card.lock().unwrap() = CARD_0_3.to_owned();
+    eventually("it is back", || async {
+        get(gateway.address, PATH).await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_card_lacks_can_be_configured() {
+    let card = json!({"name": "Fake", "url": "http://agent.internal/", "protocolVersion": "0.3.0", "version": "1",
+        "defaultOutputModes": [], "skills": [{"id": "s", "name": "S", "description": "d"}, {"id": "debug"}]});
+    let agent = with_card(move |_| Reply::Json(card.to_string())).await;
+    let more = "overrides: { description: Maps, defaultInputModes: [ text/plain ] }, skills: { s: { tags: [ maps ] } }, hide_skills: [ debug ]";
+    let gateway = Gateway::start(&yaml(&agent, more)).await;
+    gateway.ready().await;
+    let published = get(gateway.address, PATH).await.json();
+    assert_eq!(published["description"], "Maps");
+    assert_eq!(
+        published["skills"],
+        json!([{"id": "s", "name": "S", "description": "d", "tags": ["maps"]}])
+    );
 }
 
 #[tokio::test]

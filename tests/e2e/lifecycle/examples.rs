@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::binary::run;
 use super::program::Program;
 use super::srv::{NameServer, Word};
+use crate::harness::agent;
 use crate::harness::authority::Authority;
 use crate::harness::{KEY_HASH, get};
 
@@ -105,6 +106,7 @@ fn write_files(folder: &Path, text: &str) {
             "pem" if name.starts_with("keys/") => KeyPair::generate().unwrap().serialize_pem(),
             "pem" => authority.issuer.pem(),
             "crl" => authority.revoked(&[1]),
+            "json" if name.starts_with("cards/") => agent::CARD.to_owned(),
             "json" => key_set(),
             "yaml" if name.ends_with("revoked.yaml") => "tokens: []\n".to_owned(),
             "yaml" if name.ends_with("keys.yaml") => format!("keys: [ {{ id: a, hash: \"{KEY_HASH}\" }} ]\n"),

@@ -205,10 +205,13 @@ fn input() -> impl Strategy<Value = Publication> {
             push,
             extended,
             // The configuration's own values may name what they like where they may stand at all.
-            overrides: overrides
-                .into_iter()
-                .filter(|(name, value)| is_forbidden_override(name) || !value.to_string().contains(HOST))
-                .collect(),
+            edits: Edits {
+                overrides: overrides
+                    .into_iter()
+                    .filter(|(name, value)| is_forbidden_override(name) || !value.to_string().contains(HOST))
+                    .collect(),
+                ..Edits::default()
+            },
             ..publication()
         },
     )
@@ -287,8 +290,10 @@ proptest! {
             by_version,
             v0_1: true,
             upstream: vec![format!("http://{configured}/rpc")],
-            hidden_skills: vec![SkillPattern::new("debug-*")],
-            overrides: Map::new(),
+            edits: Edits {
+                hidden_skills: vec![SkillPattern::new("debug-*")],
+                ..Edits::default()
+            },
             ..input
         };
         let answer = Bytes::from(Value::Object(origin.members.clone()).to_string());

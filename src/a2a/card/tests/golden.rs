@@ -28,7 +28,7 @@ fn check(name: &str, generations: &[Generation], security: Security) {
     let spoken = if of_0_1 { &Generation::SPOKEN } else { generations };
     let input = Publication {
         served: spoken.to_vec(),
-        of_0_1,
+        written: card.written(None),
         ..publication()
     };
     let published = publish(&card, &input);

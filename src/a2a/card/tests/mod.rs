@@ -6,6 +6,7 @@ mod generated;
 mod golden;
 mod interfaces;
 mod skills;
+mod structure;
 mod v0_1;
 
 use serde_json::{Value, json};
@@ -54,23 +55,6 @@ fn plain() -> Finish<'static> {
     showing(&|_| true)
 }
 
-#[test]
-fn what_readers_need_is_looked_for() {
-    let missing = |card: Value| lacking(card.as_object().unwrap());
-    let whole = json!({
-        "name": "n", "description": "", "version": "1", "capabilities": {},
-        "defaultInputModes": [], "defaultOutputModes": [], "skills": [],
-    });
-    assert_eq!(missing(whole.clone()), Vec::<&str>::new());
-    for name in whole.as_object().unwrap().keys() {
-        let mut card = whole.clone();
-        card[name] = json!(7);
-        assert_eq!(missing(card.clone()), [name.as_str()], "of another type");
-        card.as_object_mut().unwrap().remove(name);
-        assert_eq!(missing(card), [name.as_str()]);
-    }
-}
-
 fn publication() -> Publication {
     let flows = json!({
         "authorizationCode": { "authorizationUrl": "https://id.example.com/authorize",
@@ -110,7 +94,7 @@ fn publication() -> Publication {
         by_version: false,
         original: false,
         v0_1: false,
-        of_0_1: false,
+        written: Generation::V0_3,
         bindings: vec![Binding::JsonRpc],
         spoken: Binding::JsonRpc,
         enforced: security(&[
@@ -130,9 +114,7 @@ fn publication() -> Publication {
             "http://10.0.0.9:9999/rpc".to_owned(),
             "https://cards.internal/maps".to_owned(),
         ],
-        overrides: Map::new(),
-        hidden_skills: Vec::new(),
-        skill_texts: BTreeMap::new(),
+        edits: Edits::default(),
     }
 }
 
@@ -588,7 +570,7 @@ fn capabilities_are_never_more_than_both_sides_have() {
         let value = published(&card, |input| {
             (input.streaming, input.push, input.extended) = (served, served, served);
             let boast = json!({"streaming": true, "pushNotifications": true, "extendedAgentCard": true, "x": 1});
-            input.overrides.insert("capabilities".to_owned(), boast);
+            input.edits.overrides.insert("capabilities".to_owned(), boast);
         });
         let flags =
             json!({"x": 1, "streaming": expected, "pushNotifications": expected, "extendedAgentCard": expected});
@@ -694,7 +676,7 @@ fn links_to_the_gateway_and_those_of_overrides_stay() {
         "iconUrl": "http://10.0.0.9:9999/icon"});
     let overrides = json!({"iconUrl": "https://cards.internal/icon"});
     let value = published(&card, |input| {
-        input.overrides = overrides.as_object().unwrap().clone();
+        input.edits.overrides = overrides.as_object().unwrap().clone();
     });
     assert_eq!(value["documentationUrl"], PUBLIC);
     assert_eq!(value["iconUrl"], "https://cards.internal/icon");
@@ -706,7 +688,7 @@ fn overrides_replace_what_is_not_governed() {
     let overrides = json!({"name": "Port", "iconUrl": "https://example.com/i", "url": "http://evil.example/",
         "supported_interfaces": [1], "SECURITY": [], "signatures": [1]});
     let value = published(&card, |input| {
-        input.overrides = overrides.as_object().unwrap().clone();
+        input.edits.overrides = overrides.as_object().unwrap().clone();
     });
     assert_eq!(value["name"], "Port");
     assert_eq!(value["iconUrl"], "https://example.com/i");

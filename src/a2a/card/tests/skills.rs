@@ -47,7 +47,7 @@ fn hidden_skills_are_in_no_form() {
     ] {
         let hide = |input: &mut Publication| {
             input.served = served;
-            input.hidden_skills = vec![SkillPattern::new("debug-*"), SkillPattern::new("none")];
+            input.edits.hidden_skills = vec![SkillPattern::new("debug-*"), SkillPattern::new("none")];
         };
         let found = published(&card, hide);
         assert_eq!(
@@ -58,7 +58,10 @@ fn hidden_skills_are_in_no_form() {
     }
     let answer = |card: &Value, shown: Shown<'_>| {
         let input = Publication {
-            hidden_skills: vec![SkillPattern::new("debug-*")],
+            edits: Edits {
+                hidden_skills: vec![SkillPattern::new("debug-*")],
+                ..Edits::default()
+            },
             ..publication()
         };
         let bytes = rewrite_extended_card(&card.to_string().into(), &input, showing(shown)).unwrap();
@@ -89,7 +92,7 @@ fn texts_of_skills_are_replaced() {
     let found = published(&card, |input| {
         let texts = json!({"name": "ours", "tags": ["u"]});
         let texts = texts.as_object().unwrap().clone();
-        input.skill_texts = BTreeMap::from([("a".to_owned(), texts.clone()), ("unknown".to_owned(), texts)]);
+        input.edits.skill_texts = BTreeMap::from([("a".to_owned(), texts.clone()), ("unknown".to_owned(), texts)]);
     });
     assert_eq!(
         found["skills"],
@@ -103,7 +106,7 @@ fn overrides_remove_members_in_every_spelling() {
         json!({"name": "n", "iconUrl": "http://x/", "icon_url": "http://x/", "x-kept": 1, "url": "http://10.0.0.9/"});
     let found = published(&card, |input| {
         let removed = json!({"iconUrl": null, "provider": null, "url": null});
-        input.overrides = removed.as_object().unwrap().clone();
+        input.edits.overrides = removed.as_object().unwrap().clone();
     });
     assert_eq!((found.get("iconUrl"), found.get("icon_url")), (None, None));
     assert_eq!(

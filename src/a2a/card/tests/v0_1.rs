@@ -36,7 +36,7 @@ fn it_has_the_members_of_0_1_alone() {
 fn overrides_and_hidden_links_are_those_of_the_other_card() {
     let card = json!({"name": "n", "documentationUrl": "http://10.0.0.9:9999/docs"});
     let got = old(&card, |input| {
-        input.overrides.insert("name".to_owned(), "other".into());
+        input.edits.overrides.insert("name".to_owned(), "other".into());
     });
     let got = got.unwrap();
     assert_eq!((&got["name"], got.get("documentationUrl")), (&json!("other"), None));
@@ -92,27 +92,4 @@ fn it_reads_as_the_same_agent() {
     );
     assert_eq!(read.security, Ok(security(&[&[("Bearer", &[])]])));
     assert_eq!(read.generations(Binding::JsonRpc), [Generation::V0_1]);
-}
-
-#[test]
-fn what_0_1_leaves_out_is_put_where_later_readers_miss_it() {
-    let card = json!({"name": "n", "description": null, "url": "http://10.0.0.1/", "version": "1",
-        "skills": [{"id": "s", "name": "S"}, {"id": "t", "name": "T", "description": "d", "tags": ["t"]}, 7]});
-    let published = |of_0_1| {
-        let input = Publication {
-            of_0_1,
-            ..publication()
-        };
-        publish(&origin(&card), &input)
-    };
-    let got = published(true).value;
-    assert_eq!(got["description"], "");
-    assert_eq!(got["defaultInputModes"], json!(["text/plain"]));
-    assert_eq!(got["defaultOutputModes"], json!(["text/plain"]));
-    assert_eq!(
-        got["skills"],
-        json!([{"id": "s", "name": "S", "description": "", "tags": []}, card["skills"][1], 7])
-    );
-    let other = published(false).value;
-    assert_eq!(other.get("defaultInputModes"), None, "a later agent says what it says");
 }
