@@ -143,6 +143,11 @@ impl Requirement {
         }
     }
 
+    /// Whether a request shows anything where one of its credentials stands, be it right or wrong.
+    pub fn is_shown(&self, peer: &Peer, parts: &request::Parts) -> bool {
+        self.0.verifiers.iter().any(|verifier| verifier.is_shown(peer, parts))
+    }
+
     /// The head of a request that shows this credential at its place, for callers who write it into a message: the same
     /// verifiers read it. `None`: no head can hold it.
     pub fn head(&self, credential: &Credential<'_>) -> Option<request::Parts> {

@@ -82,13 +82,35 @@ impl Pipeline {
                 None => Box::pin(async { Ok(Told::Nothing) }),
             }
         };
+        let away = self.lacking(came, head)?;
         let page = span.page(&names, ask).await?;
-        let lacking = lacking.iter().map(|lacking| lacking.load(Ordering::Relaxed)).sum();
+        let lacking: usize = lacking.iter().map(|lacking| lacking.load(Ordering::Relaxed)).sum();
+        let lacking = away + lacking;
         let answered = Translating::told(&came.call, Generation::V1_0, page)?;
         Ok(Answered {
             left_out: lacking,
             ..answered
         })
+    }
+
+    /// How many endpoints are left out because their agents are not in service. The error: such an agent's may not be.
+    fn lacking(&self, came: &Came<'_>, head: &request::Parts) -> Result<usize, Reject> {
+        let mut lacking = 0;
+        for absent in came.front.absent(came.scene) {
+            let agent = &absent.agent;
+            let is_nobody = agent.enforced.load().as_ref().is_some_and(|enforced| {
+                let requirement = &enforced.requirement;
+                requirement.readmit(&came.principal).is_none() && !requirement.is_shown(&came.downstream.peer, head)
+            });
+            if is_nobody {
+                continue;
+            }
+            if !agent.list_partial {
+                return Err(Reject::new(Reason::AgentNotReady));
+            }
+            lacking += agent.endpoints.all().len();
+        }
+        Ok(lacking)
     }
 
     /// One agent's page, asked as its caller would; `lacking` becomes how many of its endpoints are left out at most.
@@ -100,6 +122,10 @@ impl Pipeline {
         head: &request::Parts,
         lacking: &AtomicUsize,
     ) -> Result<Told, Reject> {
+        let requirement = &member.enforced.requirement;
+        if requirement.readmit(&came.principal).is_none() && !requirement.is_shown(&came.downstream.peer, head) {
+            return Ok(Told::Nothing);
+        }
         let internal = |_: crate::a2a::json::Error| Reject::new(Reason::Internal);
         let own = own_tenant(member, Generation::V1_0);
         let body = tenant::write(&Addressed::JsonRpc, &body, own, self.json).map_err(internal)?;
@@ -122,6 +148,8 @@ impl Pipeline {
         headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0"));
         let record = Record::begin(&self.observer, &came.downstream.listener, came.client, Method::POST);
         let mut held = Held { record, slot: None };
+        held.record.id = came.id;
+        held.record.trace = came.trace;
         held.record.agent = Some(member.agent.metrics.clone());
         let route = RouteMatch {
             agent: member.index,
@@ -155,6 +183,8 @@ impl Pipeline {
             return Err(Reject::new(Reason::UpstreamBadAnswer));
         };
         held.record.outcome = outcome;
+        // They count for the agent's limits, as if its answer had gone to the caller.
+        held.leaves(bytes.len());
         if outcome != Outcome::AgentError {
             return Ok(Told::Page(bytes));
         }
