@@ -427,6 +427,7 @@ impl Outgoing {
         if !path.is_empty() {
             self.query = query;
         }
+        hygiene::drop_digests(&mut self.headers);
         self.path = path;
         self.body = body.into();
     }

@@ -54,6 +54,8 @@ enum Known<'a> {
     At(&'a Member),
     /// Several agents have one of this id.
     Several(Vec<&'a Member>),
+    /// At this moment nobody can tell, and why.
+    Unclear(Reject),
     Nowhere,
 }
 
@@ -82,6 +84,11 @@ impl Pipeline {
                     None => Err(self.nobody(came, "several agents have a task of this id")),
                 }
             }
+            // Who says where it is sent is sent there.
+            Known::Unclear(reject) => match self.named(came, told)? {
+                Some(member) => Ok(Chosen::One(How::Named, member)),
+                None => Err(reject),
+            },
             Known::Nowhere => self.said(came, told),
         }
     }
@@ -146,16 +153,20 @@ impl Pipeline {
         if call.task.is_none() && call.context.is_none() {
             return Ok(Known::Nowhere);
         }
-        let (mut found, mut partial) = (Vec::new(), false);
+        let (mut found, mut partial, mut limited) = (Vec::new(), false, None);
         for member in &came.scene.members {
             let (agent, enforced) = (&member.agent, &*member.enforced);
+            // Whatever there is: a limit that is reached must not tell, nor send elsewhere what is here.
+            if let Some(reached) = came.limit(agent, enforced, parts) {
+                limited = Some((agent, reached));
+                continue;
+            }
             let whose = self.whose(call, agent).await;
             partial |= whose.partial;
             let of_0_1 = call.generation != Generation::V1_0 && agent.v0_1.is_some() && call.task.is_some();
             if whose.owner.is_none() && !of_0_1 {
                 continue;
             }
-            // Nor does a limit that is reached tell that there is such a task.
             let Ok(Some(principal)) = self.known_at(came, agent, enforced, parts).await else {
                 continue;
             };
@@ -183,9 +194,14 @@ impl Pipeline {
             }
         }
         match found.as_slice() {
-            // Another gateway may know it.
-            [] if partial && call.task.is_some() => Err(Reject::new(Reason::OwnerUnavailable)),
-            [] => Ok(Known::Nowhere),
+            // Another gateway may know it. A list has what each agent knows.
+            [] if partial && call.operation != Operation::List => {
+                Ok(Known::Unclear(Reject::new(Reason::OwnerUnavailable)))
+            }
+            [] => Ok(match limited {
+                Some((agent, reached)) => Known::Unclear(agent.limited(&reached)),
+                None => Known::Nowhere,
+            }),
             [only] => Ok(Known::At(only)),
             _ => Ok(Known::Several(found)),
         }

@@ -11,7 +11,7 @@ use http::request;
 use super::{Came, Scene};
 use crate::authenticate::{self, Principal};
 use crate::pipeline::{Agent, Downstream, Enforced, Pipeline};
-use crate::ratelimit::{Slot, Stage};
+use crate::ratelimit::{Limited, Slot, Stage};
 use crate::respond::Reject;
 
 impl Pipeline {
@@ -36,6 +36,22 @@ impl Pipeline {
         budget.await.map_err(|limited| agent.limited(&limited))?;
         let identified = authenticate::identify(requirement, &came.downstream.peer, came.client, head).await;
         Ok(identified.ok())
+    }
+}
+
+impl Came<'_> {
+    /// Whether an agent knows the caller, or would have to look whether it does.
+    pub(super) fn may_be_known(&self, enforced: &Enforced, head: &request::Parts) -> bool {
+        let requirement = &enforced.requirement;
+        requirement.readmit(&self.principal).is_some() || requirement.is_shown(&self.downstream.peer, head)
+    }
+
+    /// The limit because of which an agent would not be asked who the caller is by what it shows beside what it came in with.
+    pub(super) fn limit(&self, agent: &Agent, enforced: &Enforced, head: &request::Parts) -> Option<Limited> {
+        let requirement = &enforced.requirement;
+        let limited = agent.limiter.look(self.client).err()?;
+        let asks = requirement.readmit(&self.principal).is_none() && requirement.is_shown(&self.downstream.peer, head);
+        asks.then_some(limited)
     }
 }
 

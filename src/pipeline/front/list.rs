@@ -19,7 +19,7 @@ use crate::a2a::{Addressed, Binding, Dialect, Generation, Operation, jsonrpc, te
 use crate::authenticate;
 use crate::gather::span::{Span, Told};
 use crate::gather::token;
-use crate::http::hygiene;
+use crate::http::{grpc, hygiene};
 use crate::observe::{Outcome, Reason, Record};
 use crate::pipeline::Pipeline;
 use crate::pipeline::translate::Translating;
@@ -93,19 +93,26 @@ impl Pipeline {
         })
     }
 
-    /// How many endpoints are left out because their agents are not in service. The error: such an agent's may not be.
+    /// How many endpoints are left out because their agents are not in service. The error: the caller has an open task there.
     fn lacking(&self, came: &Came<'_>, head: &request::Parts) -> Result<usize, Reject> {
         let mut lacking = 0;
         for absent in came.front.absent(came.scene) {
             let agent = &absent.agent;
-            let is_nobody = agent.enforced.load().as_ref().is_some_and(|enforced| {
-                let requirement = &enforced.requirement;
-                requirement.readmit(&came.principal).is_none() && !requirement.is_shown(&came.downstream.peer, head)
-            });
-            if is_nobody {
+            let enforced = agent.enforced.load_full();
+            if enforced
+                .as_ref()
+                .is_some_and(|enforced| !came.may_be_known(enforced, head))
+            {
                 continue;
             }
-            if !agent.list_partial {
+            let own = enforced.and_then(|enforced| {
+                let principal = enforced.requirement.readmit(&came.principal)?;
+                enforced.ownership.owner(&principal)
+            });
+            let own = own.unwrap_or_else(|| came.principal.id.clone());
+            // One that never worked takes nobody else's list down.
+            let open = self.affinity.open_tasks().of(&agent.metrics.name, &own);
+            if open.of_owner > 0 && !agent.list_partial {
                 return Err(Reject::new(Reason::AgentNotReady));
             }
             lacking += agent.endpoints.all().len();
@@ -122,8 +129,7 @@ impl Pipeline {
         head: &request::Parts,
         lacking: &AtomicUsize,
     ) -> Result<Told, Reject> {
-        let requirement = &member.enforced.requirement;
-        if requirement.readmit(&came.principal).is_none() && !requirement.is_shown(&came.downstream.peer, head) {
+        if !came.may_be_known(&member.enforced, head) {
             return Ok(Told::Nothing);
         }
         let internal = |_: crate::a2a::json::Error| Reject::new(Reason::Internal);
@@ -143,6 +149,8 @@ impl Pipeline {
         ] {
             headers.remove(name);
         }
+        hygiene::drop_digests(headers);
+        grpc::drop_request_fields(headers);
         headers.insert(header::CONTENT_TYPE, JSON);
         headers.insert(header::ACCEPT, JSON);
         headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0"));

@@ -553,6 +553,7 @@ impl Pipeline {
         }
         let unreadable = |_: a2a::json::Error| Reject::new(Reason::ParseError);
         came.bytes = tenant::write(&came.addressed, &came.bytes, own, self.json).map_err(unreadable)?;
+        hygiene::drop_digests(&mut parts.headers);
         if let Addressed::HttpJson(target) = &came.addressed {
             let base = match place {
                 Place::Below { base } => *base,

@@ -69,6 +69,12 @@ async fn what_belongs_to_an_agent_that_is_not_known_yet_goes_nowhere_else() {
     let gateway = Gateway::start_in(&yaml, Path::new(folder.path())).await;
     gone(&gateway).await;
     check(&gateway, &weather, &task).await;
+    // Her task is missed, and nothing that is known of others.
+    let listed = by(ANN, &gateway, LIST).await;
+    assert_eq!((listed.status, listed.code()), (503, NOT_READY), "{}", listed.text());
+    let listed = by(BOB, &gateway, LIST).await;
+    assert_eq!(listed.status, 200, "{}", listed.text());
+    assert_eq!(listed.header("a2a-gateway-partial"), Some("1"));
 }
 
 #[tokio::test]

@@ -296,3 +296,57 @@ async fn webhooks_that_are_set_at_the_front_door_are_the_agents() {
     assert_eq!(heard[0].json()["status"]["state"], "completed");
     assert!(weather.received().is_empty());
 }
+
+/// A digest is of the bytes that were sent (RFC 9530 §2): it goes on with them, and with no others.
+#[tokio::test]
+async fn digests_go_on_with_the_bytes_that_they_are_of() {
+    let maps = Agent::with_card(super::MAPS, Tasks::default().script("m")).await;
+    let weather = Agent::with_card(super::WEATHER, Tasks::default().script("w")).await;
+    let gateway = start(&yaml(&maps, &weather, "default: maps", "")).await;
+    let fields = [
+        ("X-API-Key", super::ANN),
+        ("content-type", "application/json"),
+        ("content-digest", "sha-256=:YQ==:"),
+        ("repr-digest", "sha-256=:YQ==:"),
+        ("digest", "SHA-256=YQ=="),
+    ];
+    let list = r#"{"jsonrpc":"2.0","id":"l","method":"ListTasks","params":{}}"#;
+    let named = super::sends(r#""tenant":"maps""#, "");
+    let old = r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"hi"}]}}}"#;
+    for (path, body, is_same) in [
+        ("/", &*super::sends("", ""), true),
+        ("/", &*named, false),
+        ("/", list, false),
+        ("/agents/maps", old, false),
+        ("/agents/maps", &*named, true),
+    ] {
+        let answer = call(gateway.address, "POST", path, &fields, body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let received = maps.received().pop().unwrap();
+        for (name, value) in &fields[2..] {
+            assert_eq!(received.field(name), is_same.then_some(*value), "{path} {body}");
+        }
+    }
+}
+
+/// What belongs to a binding stays with it.
+#[tokio::test]
+async fn a_list_over_grpc_asks_agents_of_json_rpc_for_no_field_of_grpc() {
+    use crate::harness::client::{Rpc, open_grpc};
+    use a2a_gateway::a2a::{Generation::V1_0, grpc};
+    let maps = Agent::with_card(super::MAPS, Tasks::default().script("m")).await;
+    let weather = Agent::with_card(super::WEATHER, Tasks::default().script("w")).await;
+    let gateway = start(&yaml(&maps, &weather, "", "")).await;
+    let path = grpc::path(V1_0, Operation::List).unwrap();
+    let fields = [
+        ("x-api-key", super::ANN),
+        ("grpc-timeout", "20S"),
+        ("grpc-accept-encoding", "gzip"),
+    ];
+    let rpc = Rpc::read(open_grpc(gateway.address, path, &fields, vec![0; 5]).await).await;
+    assert_eq!(rpc.status(), 0, "{rpc:?}");
+    for agent in [&maps, &weather] {
+        let head = agent.received().pop().unwrap().head;
+        assert!(!head.to_lowercase().contains("grpc"), "{head}");
+    }
+}

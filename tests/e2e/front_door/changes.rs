@@ -7,7 +7,7 @@ use crate::harness::agent::{Agent, Reply, task_event};
 use crate::harness::client::{open, read};
 use crate::harness::redis::Server;
 use crate::harness::tasks::Tasks;
-use crate::harness::{Gateway, call, eventually, get, of_task};
+use crate::harness::{Gateway, OPEN, call, eventually, get, of_task};
 use crate::lifecycle::program::Program;
 
 /// A gateway and the file that it was started with.
@@ -128,7 +128,9 @@ async fn what_was_made_at_one_gateways_front_door_is_found_at_the_others() {
         server.url()
     );
     let yaml = yaml(&maps, &weather, "default: weather", "policy: { task_owner: principal }")
-        .replace("state: { store: memory }", &state);
+        .replace("state: { store: memory }", &state)
+        // Where tasks have no owners, an agent takes any context for a new one.
+        .replace("path: /agents/weather", &format!("path: /agents/weather\n    {OPEN}"));
     let (one, other) = (start(&yaml).await, start(&yaml).await);
     let made = async || task_of(&by(ANN, &one, &sends(r#""tenant":"maps""#, "")).await);
     let (task, unseen) = (made().await, made().await);
@@ -145,6 +147,11 @@ async fn what_was_made_at_one_gateways_front_door_is_found_at_the_others() {
         assert_eq!(answer.status, 503, "{body}: {}", answer.text());
     }
     assert_eq!((maps.received().len(), weather.received().len()), before);
+    // Who says where it is sent there.
+    let named = of_task("GetTask", &unseen).replace(r#""params":{"#, r#""params":{"tenant":"weather","#);
+    let answer = by(ANN, &other, &named).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(weather.received().len(), before.1 + 1);
     // What it knows itself goes on.
     let got = by(ANN, &other, &of_task("GetTask", &task)).await;
     assert_eq!(got.json()["result"]["id"], *task, "{}", got.text());

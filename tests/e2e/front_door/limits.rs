@@ -85,24 +85,36 @@ async fn what_an_agent_lists_is_of_its_budget_of_bytes() {
 /// Who shows nothing for an agent guesses nothing of it.
 #[tokio::test]
 async fn lists_and_cards_cost_nothing_at_agents_that_they_are_not_about() {
-    let (maps, weather) = two().await;
-    let gateway = start(&yaml(&maps, &weather, "", "").replace(APART.0, APART.1)).await;
-    for _ in 0..3 {
-        let card = by(ANN, &gateway, CARD).await;
-        assert_eq!(card.status, 200, "{}", card.text());
-        assert!(card.text().contains("maps/route") && !card.text().contains("weather/route"));
+    // Weather takes another key, or another one beside the one that maps takes.
+    let both = APART.1.replace("{ other: [] }", "{ key: [], other: [] }");
+    for apart in [APART.1, &both] {
+        let maps = Agent::with_card(super::MAPS, Tasks::default().script("m")).await;
+        let weather = making("w", WEATHER).await;
+        let gateway = start(&yaml(&maps, &weather, "default: maps", "").replace(APART.0, apart)).await;
+        for number in 0..3 {
+            let card = by(ANN, &gateway, CARD).await;
+            assert_eq!(card.status, 200, "{}", card.text());
+            assert!(card.text().contains("maps/route") && !card.text().contains("weather/route"));
+            let listed = by(ANN, &gateway, LIST).await;
+            assert_eq!(listed.status, 200, "{}", listed.text());
+            let fresh = by(ANN, &gateway, &sends("", &format!(r#""contextId":"c-{number}""#))).await;
+            assert_eq!(fresh.status, 200, "{}", fresh.text());
+        }
+        let refused = r#"a2a_gateway_rejects_total{reason="unauthenticated""#;
+        assert_eq!(gateway.metric(refused).await, 0.0, "nobody was refused");
+        let fields = [
+            ("X-API-Key", ANN),
+            ("X-Weather-Key", "carl-key"),
+            ("content-type", "application/json"),
+        ];
+        for _ in 0..2 {
+            let own = call(gateway.address, "POST", "/agents/weather", &fields, &sends("", "")).await;
+            assert_eq!(own.status, 200, "{}", own.text());
+        }
+        // Nothing is left there, and that is nobody else's affair.
+        let fresh = by(ANN, &gateway, &sends("", r#""contextId":"mine""#)).await;
+        assert_eq!(fresh.status, 200, "{}", fresh.text());
     }
-    let refused = r#"a2a_gateway_rejects_total{reason="unauthenticated""#;
-    let maps = Agent::with_card(super::MAPS, Tasks::default().script("m")).await;
-    let gateway = start(&yaml(&maps, &weather, "", "").replace(APART.0, APART.1)).await;
-    for _ in 0..3 {
-        let listed = by(ANN, &gateway, LIST).await;
-        assert_eq!(listed.status, 200, "{}", listed.text());
-    }
-    assert_eq!(gateway.metric(refused).await, 0.0, "nobody was refused");
-    let fields = [("X-Weather-Key", "carl-key"), ("content-type", "application/json")];
-    let own = call(gateway.address, "POST", "/agents/weather", &fields, &sends("", "")).await;
-    assert_eq!(own.status, 200, "{}", own.text());
 }
 
 /// Whatever limits the front door has: at the third of two guesses even the right one is none.
@@ -157,4 +169,33 @@ async fn a_list_of_several_agents_has_one_id() {
     }
     let records = gateway.access(3).await;
     assert!(records.iter().all(|record| record["request"] == id), "{records:?}");
+}
+
+/// Carl's conversation is with weather, whatever else he shows and however often he may still show it.
+#[tokio::test]
+async fn a_conversation_goes_to_no_other_agent_because_of_a_limit() {
+    let (maps, weather) = two().await;
+    let gateway = start(&yaml(&maps, &weather, "default: maps", "").replace(APART.0, APART.1)).await;
+    let fields = [
+        ("X-API-Key", ANN),
+        ("X-Weather-Key", "carl-key"),
+        ("content-type", "application/json"),
+        ("A2A-Version", "1.0"),
+    ];
+    let gateway = &gateway;
+    let ask = async |body: String| call(gateway.address, "POST", "/", &fields, &body).await;
+    let task = super::task_of(&ask(sends(r#""tenant":"weather""#, "")).await);
+    for _ in 0..3 {
+        let follows = ask(sends("", &format!(r#""contextId":"ctx-{task}""#))).await;
+        assert_eq!(follows.status, 429, "{}", follows.text());
+        let got = ask(crate::harness::of_task("GetTask", &task)).await;
+        assert_eq!(got.status, 429, "{}", got.text());
+    }
+    // Nor does that tell whether there is such a context.
+    let unknown = ask(sends("", r#""contextId":"nobodys""#)).await;
+    assert_eq!(unknown.status, 429, "{}", unknown.text());
+    assert!(maps.received().is_empty());
+    // Who shows nothing for weather is not concerned.
+    let fresh = by(ANN, gateway, &sends("", r#""contextId":"mine""#)).await;
+    assert_eq!(fresh.status, 200, "{}", fresh.text());
 }
