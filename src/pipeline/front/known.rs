@@ -28,7 +28,7 @@ impl Pipeline {
         if let Some(principal) = requirement.readmit(&came.principal) {
             return Ok(Some(principal));
         }
-        if !requirement.is_shown(&came.downstream.peer, head) {
+        if !requirement.may_know(&came.principal, &came.downstream.peer, head) {
             return Ok(None);
         }
         let mut slot = Slot::default();
@@ -43,14 +43,16 @@ impl Came<'_> {
     /// Whether an agent knows the caller, or would have to look whether it does.
     pub(super) fn may_be_known(&self, enforced: &Enforced, head: &request::Parts) -> bool {
         let requirement = &enforced.requirement;
-        requirement.readmit(&self.principal).is_some() || requirement.is_shown(&self.downstream.peer, head)
+        requirement.readmit(&self.principal).is_some()
+            || requirement.may_know(&self.principal, &self.downstream.peer, head)
     }
 
     /// The limit because of which an agent would not be asked who the caller is by what it shows beside what it came in with.
     pub(super) fn limit(&self, agent: &Agent, enforced: &Enforced, head: &request::Parts) -> Option<Limited> {
         let requirement = &enforced.requirement;
         let limited = agent.limiter.look(self.client).err()?;
-        let asks = requirement.readmit(&self.principal).is_none() && requirement.is_shown(&self.downstream.peer, head);
+        let asks = requirement.readmit(&self.principal).is_none()
+            && requirement.may_know(&self.principal, &self.downstream.peer, head);
         asks.then_some(limited)
     }
 }

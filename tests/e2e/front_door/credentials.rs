@@ -180,6 +180,13 @@ async fn proofs_are_for_the_url_of_the_front_door() {
     assert_eq!(ids(&listed.json()["result"]), ["m0"], "{}", listed.text());
     let listed = ask("/all/tasks", String::new()).await;
     assert_eq!(ids(&listed.json()), ["m0"], "{}", listed.text());
+    // One proof for the cards of all, too.
+    let seen = ask("/all", CARD.to_owned()).await;
+    assert!(
+        seen.text().contains("maps/route") && seen.text().contains("weather/route"),
+        "{}",
+        seen.text()
+    );
     let got = ask("/all/maps/tasks/m0", String::new()).await;
     assert_eq!(got.json()["id"], "m0", "{}", got.text());
 }

@@ -3,6 +3,7 @@
 mod absent;
 mod calls;
 mod card;
+mod certificates;
 mod changes;
 mod choice;
 mod credentials;
