@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json};
 
+use super::json::{self, Kind, Limits, Strict, Value};
 use super::model::Request;
 use super::{Binding, Call, Operation, grpc};
 
@@ -33,29 +34,23 @@ pub struct Metadata {
 impl Metadata {
     /// What stands in a body that was read as this call. Calls that send nothing have none.
     pub fn read(call: &Call, body: &[u8]) -> Result<Self, Error> {
-        if !matches!(call.operation, Operation::Send | Operation::Stream) {
-            return Ok(Self::default());
-        }
-        match call.binding {
-            Binding::JsonRpc => {
-                let body: Body<'_> = serde_json::from_slice(body).map_err(|_| Error::Malformed)?;
-                body.params.read()
+        written(call, body, |message, call| {
+            Ok(Self {
+                message: members(message)?,
+                call: members(call)?,
+            })
+        })
+    }
+
+    /// The value of one key, like `get`, however much stands beside it; the inner `None` is one that is no text.
+    pub fn read_text(call: &Call, body: &[u8], key: &str, limits: Limits) -> Result<Option<Option<String>>, Error> {
+        written(call, body, |message, call| {
+            match (member(message, key, limits)?, member(call, key, limits)?) {
+                (Some(message), Some(call)) if message != call => Err(Error::Conflicting),
+                (Some(value), _) | (None, Some(value)) => Ok(Some(value)),
+                (None, None) => Ok(None),
             }
-            Binding::HttpJson => {
-                let params: Params<'_> = serde_json::from_slice(body).map_err(|_| Error::Malformed)?;
-                params.read()
-            }
-            Binding::Grpc => {
-                let request = grpc::read_request(call.generation, call.operation, body);
-                let (Request::Send(request) | Request::Stream(request)) = request.map_err(|_| Error::Malformed)? else {
-                    return Ok(Self::default());
-                };
-                Ok(Self {
-                    message: members(request.message.metadata.as_ref().map(|json| &*json.0))?,
-                    call: members(request.metadata.as_ref().map(|json| &*json.0))?,
-                })
-            }
-        }
+        })
     }
 
     /// The message's value of this key, or the call's: an agent may look at either, so that both must say the same.
@@ -95,13 +90,55 @@ struct Message<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-impl Params<'_> {
-    fn read(self) -> Result<Metadata, Error> {
-        Ok(Metadata {
-            message: members(self.message.and_then(|message| message.metadata))?,
-            call: members(self.metadata)?,
-        })
+/// The metadata of the message and of the call.
+fn written<T: Default>(
+    call: &Call,
+    body: &[u8],
+    read: impl FnOnce(Option<&RawValue>, Option<&RawValue>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    if !matches!(call.operation, Operation::Send | Operation::Stream) {
+        return Ok(T::default());
     }
+    let params: Params<'_> = match call.binding {
+        Binding::JsonRpc => {
+            let body: Body<'_> = serde_json::from_slice(body).map_err(|_| Error::Malformed)?;
+            body.params
+        }
+        Binding::HttpJson => serde_json::from_slice(body).map_err(|_| Error::Malformed)?,
+        Binding::Grpc => {
+            let request = grpc::read_request(call.generation, call.operation, body);
+            let (Request::Send(request) | Request::Stream(request)) = request.map_err(|_| Error::Malformed)? else {
+                return Ok(T::default());
+            };
+            let message = request.message.metadata.as_ref().map(|json| &*json.0);
+            return read(message, request.metadata.as_ref().map(|json| &*json.0));
+        }
+    };
+    read(params.message.and_then(|message| message.metadata), params.metadata)
+}
+
+/// The inner `None` is a value that is no text.
+fn member(json: Option<&RawValue>, key: &str, limits: Limits) -> Result<Option<Option<String>>, Error> {
+    let Some(json) = json.filter(|json| json.get() != "null") else {
+        return Ok(None);
+    };
+    let mut found = None;
+    let mut cursor = Strict::new(json.get().as_bytes(), limits).map_err(|_| Error::Malformed)?;
+    if cursor.kind() != Kind::Object {
+        return Err(Error::Malformed);
+    }
+    let walked = cursor.object(|cursor, name| {
+        if name != *key {
+            return cursor.skip();
+        }
+        found = Some(match cursor.value()? {
+            Value::Text(text) => Some(text.decode().into_owned()),
+            Value::Null | Value::Other => None,
+        });
+        Ok::<_, json::Error>(())
+    });
+    walked.map_err(|_| Error::Malformed)?;
+    Ok(found)
 }
 
 fn members(json: Option<&RawValue>) -> Result<Map<String, Json>, Error> {

@@ -158,7 +158,7 @@ pub async fn explain(mut config: Config, clock: Clock, asked: &Asked, from: &Fro
     };
     // What is not there by then is told as a caller would be told it.
     let _late = tokio::time::timeout(PATIENCE, waiting).await;
-    let downstream = Downstream {
+    let downstream = Arc::new(Downstream {
         peer: Peer {
             address: SocketAddr::new(from.address, 0),
             secure: listener.tls.is_some(),
@@ -172,7 +172,7 @@ pub async fn explain(mut config: Config, clock: Clock, asked: &Asked, from: &Fro
         refusal: Refusal::default(),
         current: common.current.clone(),
         acceptor: None,
-    };
+    });
     let client = crate::http::forwarded::client(from.address, &asked.parts.headers, &downstream.trusted_proxies);
     let section = |name: &str| config.agents.iter().find(|agent| agent.name == name).cloned();
     let explained = pipeline

@@ -114,8 +114,8 @@ impl Verifier {
         known.holds(&self.clock).then(|| Arc::clone(&known.proof))
     }
 
-    pub(super) fn verify(&self, parts: &request::Parts) -> Shown {
-        let found = match &self.place {
+    fn found<'p>(&'p self, parts: &'p request::Parts) -> Found<Cow<'p, [u8]>> {
+        match &self.place {
             Place::Header(name) => Found::only(
                 parts
                     .headers
@@ -125,8 +125,15 @@ impl Verifier {
             ),
             Place::Query(name) => Found::only(places::query_values(came::uri(parts).query().unwrap_or_default(), name)),
             Place::Cookie(name) => Found::only(places::cookie_values(&parts.headers, name).map(Cow::Borrowed)),
-        };
-        match found {
+        }
+    }
+
+    pub(super) fn is_shown(&self, parts: &request::Parts) -> bool {
+        !matches!(self.found(parts), Found::Nothing)
+    }
+
+    pub(super) fn verify(&self, parts: &request::Parts) -> Shown {
+        match self.found(parts) {
             Found::Nothing => Shown::Nothing,
             Found::Several => Shown::Refused(Invalid::Ambiguous),
             Found::One(secret) if secret.is_empty() => Shown::Refused(Invalid::Malformed),

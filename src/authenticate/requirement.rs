@@ -143,6 +143,21 @@ impl Requirement {
         }
     }
 
+    /// Whether a request shows anything where one of its credentials stands, be it right or wrong.
+    pub fn is_shown(&self, peer: &Peer, parts: &request::Parts) -> bool {
+        self.0.verifiers.iter().any(|verifier| verifier.is_shown(peer, parts))
+    }
+
+    /// Whether a request shows something, right or wrong, by which somebody who is known elsewhere already could be known here, too.
+    pub fn may_know(&self, principal: &Principal, peer: &Peer, parts: &request::Parts) -> bool {
+        let is_proven = |need: &Need| principal.schemes.contains(need.verifier.name());
+        self.0.alternatives.iter().any(|alternative| {
+            let mut needs = alternative.needs.iter();
+            needs.all(|need| is_proven(need) || need.verifier.is_shown(peer, parts))
+                && !alternative.needs.iter().all(is_proven)
+        })
+    }
+
     /// The head of a request that shows this credential at its place, for callers who write it into a message: the same
     /// verifiers read it. `None`: no head can hold it.
     pub fn head(&self, credential: &Credential<'_>) -> Option<request::Parts> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, header};
+use http::{HeaderValue, header, request};
 use serde::de::DeserializeOwned;
 
 use super::api_key::{self, Place};
@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::config::{Problem, Scheme, SchemeKind, SenderConstraint};
 use crate::drain::Drain;
 use crate::observe::metrics::Metrics;
+use crate::tls::Peer;
 
 /// Puts a table that was read into place.
 pub(super) type Commit = Box<dyn FnOnce() + Send>;
@@ -136,6 +137,17 @@ impl Verifiers {
                 let verifier = self.verifiers.get(&*evidence.scheme);
                 verifier.is_some_and(|verifier| matches!(verifier.again(principal), Shown::Proof(_)))
             })
+    }
+
+    /// Where the credentials stand by which a caller is known.
+    pub fn places_of(&self, principal: &Principal) -> CredentialPlaces {
+        let mut places = CredentialPlaces::default();
+        for scheme in &principal.schemes {
+            if let Some(verifier) = self.verifiers.get(&**scheme) {
+                verifier.add_places(&mut places);
+            }
+        }
+        places
     }
 
     pub fn revoked(&self) -> &Arc<Revoked> {
@@ -382,6 +394,15 @@ impl Verifier {
         match proof {
             Some(proof) if proof.principal.id == *id => Shown::Proof(proof),
             Some(_) | None => Shown::Refused(Invalid::UnknownKey),
+        }
+    }
+
+    /// Whether something stands where it reads, whatever that is.
+    pub(super) fn is_shown(&self, peer: &Peer, parts: &request::Parts) -> bool {
+        match &self.kind {
+            Kind::ApiKey(verifier) => verifier.is_shown(parts),
+            Kind::Bearer(_) | Kind::Basic(_) | Kind::Checked(_) => parts.headers.contains_key(header::AUTHORIZATION),
+            Kind::Certificate(_) => peer.certificate.is_some(),
         }
     }
 

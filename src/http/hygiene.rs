@@ -341,6 +341,13 @@ fn kept(headers: HeaderMap, goes_on: impl Fn(&HeaderName) -> bool) -> HeaderMap 
     kept
 }
 
+/// What is said of the bytes of a body that goes on as another one (RFC 9530 §2, §3; RFC 3230 §4.3.2).
+pub fn drop_digests(headers: &mut HeaderMap) {
+    for name in ["content-digest", "repr-digest", "digest", "content-md5"] {
+        headers.remove(name);
+    }
+}
+
 /// The headers of an agent's answer that a caller may see: nothing of the connection, of the agent's server, of its
 /// addresses, cookies or demands for credentials.
 pub fn answered(headers: HeaderMap) -> HeaderMap {

@@ -360,7 +360,8 @@ impl Talk<'_> {
         parts
             .headers
             .insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0"));
-        let own = held.slot.take();
+        let mut own = held.slot.take();
+        held.slot = own.as_mut().map(Slot::share);
         let route = RouteMatch {
             agent: known.index,
             place: Place::Rpc,
@@ -431,7 +432,7 @@ impl Talk<'_> {
         let caller = permit.principal();
         let outgoing = pipeline.outgoing(
             agent,
-            caller,
+            (caller, None),
             self.downstream,
             self.client,
             parts,

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request;
@@ -15,7 +16,7 @@ use super::extended;
 use super::judging::{Shown, not_allowed};
 use super::{Downstream, Entry, Pipeline, naming};
 use crate::a2a::security::Security;
-use crate::a2a::{Call, Operation};
+use crate::a2a::{Addressed, Call, Operation};
 use crate::authenticate::{self, Principal};
 use crate::authorize::{self, Decision, Judged, Policies};
 use crate::balance::Ask;
@@ -26,6 +27,7 @@ use crate::owners::Named;
 use crate::parse;
 use crate::respond::body::Held;
 use crate::respond::{Reject, reject};
+use crate::route::RouteMatch;
 
 /// What was found out, line by line.
 pub struct Explanation {
@@ -33,8 +35,17 @@ pub struct Explanation {
     pub allowed: bool,
 }
 
+/// A request that is to be explained, but for its head.
+pub(super) struct Asks<'a> {
+    pub downstream: &'a Arc<Downstream>,
+    pub client: IpAddr,
+    pub body: Bytes,
+    /// Finds what the configuration says of an agent.
+    pub section: &'a (dyn Fn(&str) -> Option<config::Agent> + Sync),
+}
+
 /// How a request ends that is not refused.
-enum Ending {
+pub(super) enum Ending {
     Allowed,
     /// What decides does not stand in its head, and is none of the configuration.
     Elsewhere,
@@ -44,14 +55,14 @@ enum Ending {
 const SUBJECT: usize = 13;
 
 #[derive(Default)]
-struct Lines {
+pub(super) struct Lines {
     text: String,
     /// There are decision points that would be asked.
     asks: bool,
 }
 
 impl Lines {
-    fn say(&mut self, subject: &str, what: impl AsRef<str>) {
+    pub(super) fn say(&mut self, subject: &str, what: impl AsRef<str>) {
         // Nothing that a caller composed may look like another line.
         let what = what.as_ref().replace(char::is_control, "?");
         let _always = writeln!(self.text, "{subject:SUBJECT$}{what}");
@@ -62,11 +73,11 @@ impl Pipeline {
     /// `section` finds what the configuration says of an agent.
     pub async fn explain(
         &self,
-        downstream: &Downstream,
+        downstream: &Arc<Downstream>,
         client: IpAddr,
         parts: &request::Parts,
         body: Bytes,
-        section: impl Fn(&str) -> Option<config::Agent>,
+        section: impl Fn(&str) -> Option<config::Agent> + Sync,
     ) -> Explanation {
         let mut lines = Lines::default();
         let record = Record::begin(&self.observer, &downstream.listener, client, parts.method.clone());
@@ -114,21 +125,14 @@ impl Pipeline {
     async fn explain_stages(
         &self,
         lines: &mut Lines,
-        downstream: &Downstream,
+        downstream: &Arc<Downstream>,
         client: IpAddr,
         parts: &request::Parts,
         body: Bytes,
-        section: impl Fn(&str) -> Option<config::Agent>,
+        section: impl Fn(&str) -> Option<config::Agent> + Sync,
         held: &mut Held,
     ) -> Result<Ending, Reject> {
         let (route, addressed) = match self.enter(downstream, parts, held)? {
-            Entry::Call(route, _) if self.front.as_ref().is_some_and(|front| front.index == route.agent) => {
-                lines.say(
-                    "route",
-                    "the front door, which chooses an agent by what is under way; ask at that agent's own address",
-                );
-                return Ok(Ending::Elsewhere);
-            }
             Entry::Call(route, addressed) => (route, addressed),
             Entry::Card(_) => {
                 lines.say("route", "the card of an agent, which is everybody's");
@@ -169,6 +173,36 @@ impl Pipeline {
                 return Ok(Ending::Elsewhere);
             }
         };
+        let asks = Asks {
+            downstream,
+            client,
+            body,
+            section: &section,
+        };
+        match &self.front {
+            Some(front) if front.index == route.agent => {
+                let explained = self.explain_front(front, lines, asks, (route, addressed), parts, held);
+                Box::pin(explained).await
+            }
+            _ => Box::pin(self.explain_agent(lines, asks, (route, addressed), parts, held)).await,
+        }
+    }
+
+    /// A call of an agent, from its requirement on.
+    pub(super) async fn explain_agent(
+        &self,
+        lines: &mut Lines,
+        asks: Asks<'_>,
+        (route, addressed): (RouteMatch, Addressed),
+        parts: &request::Parts,
+        held: &mut Held,
+    ) -> Result<Ending, Reject> {
+        let Asks {
+            downstream,
+            client,
+            body,
+            section,
+        } = asks;
         let agent = self.agent(route)?;
         let name = &*agent.metrics.name;
         lines.say("route", format!("agent {name}"));
@@ -277,7 +311,7 @@ impl Pipeline {
     }
 }
 
-fn required(security: &Security) -> String {
+pub(super) fn required(security: &Security) -> String {
     if security.alternatives.is_empty() {
         return "nothing".to_owned();
     }
@@ -296,7 +330,7 @@ fn required(security: &Security) -> String {
     alternatives.collect::<Vec<_>>().join(", or ")
 }
 
-fn told_principal(lines: &mut Lines, principal: &Principal) {
+pub(super) fn told_principal(lines: &mut Lines, principal: &Principal) {
     if principal.is_anonymous() {
         lines.say("principal", "anonymous");
         return;
@@ -313,7 +347,7 @@ fn told_principal(lines: &mut Lines, principal: &Principal) {
     }
 }
 
-fn limited(limit: &config::RateLimit) -> String {
+pub(super) fn limited(limit: &config::RateLimit) -> String {
     let per = match limit.per {
         LimitKey::Principal => "principal",
         LimitKey::Address => "address",
@@ -358,7 +392,7 @@ fn limited(limit: &config::RateLimit) -> String {
     format!("{}: {bound} per {per}{of}", limit.name)
 }
 
-fn called(call: &Call) -> String {
+pub(super) fn called(call: &Call) -> String {
     let mut text = format!(
         "{} of A2A {} over {}",
         call.operation.as_str(),

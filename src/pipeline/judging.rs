@@ -60,6 +60,10 @@ impl Stated {
         self.skill.as_deref()
     }
 
+    pub(super) fn met_by(&self) -> Option<&Arc<Principal>> {
+        self.met_by.as_ref()
+    }
+
     pub(super) fn asking(self, asked: Asked, call: Arc<Call>, owners: &Owners, came: Option<Came>) -> Asking {
         Asking {
             asked,

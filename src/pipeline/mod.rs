@@ -52,7 +52,7 @@ use crate::respond::body::Held;
 use crate::respond::reject::Form;
 use crate::respond::{Body, Reject};
 use crate::route::{self, Place, RouteMatch, Routes};
-use crate::upstream::{self, InName, Outgoing, Subject};
+use crate::upstream::{self, InName, Outgoing, Subject, Withheld};
 use crate::{a2a, card, parse};
 
 pub use self::agent::{Agent, Enforced, Spoken};
@@ -226,7 +226,8 @@ impl Pipeline {
         }
         // What an address may ask counts before anybody's credential is checked.
         let limited = |limited| agent.limited(&limited);
-        let slot = held.slot.insert(Slot::default());
+        // Those of a way in before it, which last as long as its own.
+        let slot = held.slot.get_or_insert_default();
         let budget = agent.limiter.admit(slot, client, Stage::Address);
         budget.await.map_err(limited)?;
         let principal = match delegated {
@@ -272,6 +273,7 @@ impl Pipeline {
         };
         let about = Box::pin(self.about(agent, &enforced, admitted.principal(), (&call, &bytes), shown));
         let about = about.await.map_err(|reject| reject.answering(&call))?;
+        let met_by = about.met_by().cloned();
         let (call, naming, fresh) = match naming::may_name(agent, &enforced, &call) {
             true => Box::pin(self.read_name(agent, &enforced, &admitted, call, &mut held.record)).await?,
             false => (call, None, None),
@@ -327,7 +329,7 @@ impl Pipeline {
         held.record.admit(call.operation).map_err(|it| in_form(it.into()))?;
         let task_owner = owners.task_owner().filter(|_| agent.relay.is_some()).cloned();
         let owner = owners.endpoint(&permit, &enforced.ownership).map_err(in_form)?;
-        let caller = permit.principal();
+        let caller = (&**permit.principal(), met_by.as_deref());
         let mut outgoing = self.outgoing(agent, caller, downstream, client, parts, asked, &held.record, bytes);
         if let Some(obtaining) = agent.upstream.obtain(&outgoing.in_name) {
             obtaining.await.map_err(|error| in_form(Reject::from(&error)))?;
@@ -449,7 +451,7 @@ impl Pipeline {
     fn outgoing(
         &self,
         agent: &Agent,
-        principal: &Principal,
+        (principal, met_by): (&Principal, Option<&Principal>),
         downstream: &Downstream,
         client: IpAddr,
         parts: &mut request::Parts,
@@ -457,10 +459,21 @@ impl Pipeline {
         record: &Record,
         body: Bytes,
     ) -> Box<Outgoing> {
-        let places = (!agent.forward_credentials).then(|| self.verifiers.places());
+        let verifiers = &self.verifiers;
+        let withheld = if !agent.forward_credentials {
+            Withheld::All(verifiers.places())
+        } else if principal.is_anonymous() {
+            Withheld::Nothing
+        } else {
+            let others = verifiers.places().clone().but(&verifiers.places_of(principal));
+            Withheld::Others(match met_by {
+                Some(met_by) => others.but(&verifiers.places_of(met_by)),
+                None => others,
+            })
+        };
         let host = parts.headers.get(header::HOST).cloned();
         let subject = agent.upstream.wants_subject().then(|| self.subject(principal, parts));
-        let mut outgoing = upstream::outgoing(parts, places, &self.own_headers, body);
+        let mut outgoing = upstream::outgoing(parts, &withheld, &self.own_headers, body);
         outgoing.in_name = InName::Caller(subject.flatten());
         let headers = &mut outgoing.headers;
         if let Some(version) = version {

@@ -290,6 +290,19 @@ where
         Ok(())
     }
 
+    /// Whether a request from this address would find a call left in the rates per address, as far as this gateway knows; nothing is
+    /// taken.
+    pub fn look(&self, address: IpAddr) -> Result<(), Limited> {
+        let principal = &self.inner.nobody;
+        self.rules(Stage::Address).try_for_each(|rule| match &rule.bound {
+            Bound::Rate(buckets) => {
+                let looked = buckets.look(rule.key(principal, address), principal);
+                looked.map_err(|wait| rule.policy.refuse(wait))
+            }
+            Bound::Concurrent(_) | Bound::OpenStreams(_) | Bound::OpenTasks(_) | Bound::Bytes(..) => Ok(()),
+        })
+    }
+
     fn rules<'a>(&'a self, stage: Stage<'a>) -> impl Iterator<Item = &'a Rule<C>> {
         let general = self.inner.general.iter().filter(move |rule| match stage {
             Stage::Address => rule.per == LimitKey::Address,

@@ -5,6 +5,7 @@
 //! every known principal one of a few hundred that are picked by its id. So a flood of addresses throttles strangers
 //! together, those with an entry of their own keep it, and in a rule per principal no caller is put behind the flood.
 
+use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,6 +30,8 @@ const OVERFLOW_BUCKETS: usize = 256;
 
 pub(super) struct Buckets<C: Clock> {
     limiter: RateLimiter<Lookup, Handle, C, NoOpMiddleware<C::Instant>>,
+    /// The same, but that nothing is taken.
+    onlooker: RateLimiter<Lookup, Onlooker, C, NoOpMiddleware<C::Instant>>,
     store: Arc<Store>,
     swept: Mutex<C::Instant>,
 }
@@ -71,6 +74,7 @@ impl<C: Clock> Buckets<C> {
         });
         Self {
             limiter: RateLimiter::new(quota, Handle(Arc::clone(&store)), clock.clone()),
+            onlooker: RateLimiter::new(quota, Onlooker(Arc::clone(&store)), clock.clone()),
             store,
             swept: Mutex::new(clock.now()),
         }
@@ -85,6 +89,14 @@ impl<C: Clock> Buckets<C> {
         self.limiter
             .check_key(&Lookup { key, overflow })
             .map_err(|until| until.wait_time_from(self.limiter.clock().now()))
+    }
+
+    /// The same, and nothing is taken.
+    pub(super) fn look(&self, key: Key, principal: &str) -> Result<(), Duration> {
+        let overflow = self.store.overflow(principal);
+        self.onlooker
+            .check_key(&Lookup { key, overflow })
+            .map_err(|until| until.wait_time_from(self.onlooker.clock().now()))
     }
 
     pub(super) fn sweep(&self) {
@@ -154,6 +166,33 @@ impl StateStore for Handle {
             }
         };
         state.measure_and_replace(&NotKeyed::NonKey, f)
+    }
+}
+
+/// The store as it is looked at.
+struct Onlooker(Arc<Store>);
+
+impl StateStore for Onlooker {
+    type Key = Lookup;
+
+    fn measure_and_replace<T, F, E>(&self, lookup: &Lookup, f: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        let store = &*self.0;
+        let known = Cell::new(None);
+        let look = |state: &InMemoryState| {
+            let _unchanged = state.measure_and_replace(&NotKeyed::NonKey, |at| {
+                known.set(at);
+                Err::<((), Nanos), ()>(())
+            });
+        };
+        match store.states.get(&lookup.key) {
+            Some(state) => look(&state),
+            None if store.is_full() => look(store.shared(lookup.overflow)),
+            None => {}
+        }
+        f(known.get()).map(|(told, _)| told)
     }
 }
 

@@ -56,6 +56,28 @@ fn a_place_that_is_shared_is_free_when_nobody_has_it() {
     }
 }
 
+#[test]
+fn who_looks_takes_nothing_and_sees_what_the_next_call_would() {
+    let rules = [rate("a", LimitKey::Address, 2, 2), rate("p", LimitKey::Principal, 1, 1)];
+    for max_keys in [9, 1] {
+        let fixture = limiter(&rules, max_keys);
+        let other = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        // Where there is room for one key alone, others share what is left.
+        for address in [other, HERE] {
+            for _ in 0..2 {
+                for _ in 0..3 {
+                    assert_eq!(fixture.limiter.look(address), Ok(()));
+                }
+                assert!(fixture.from(address).is_ok());
+            }
+            let refused = fixture.from(address).expect_err("the third");
+            assert_eq!(fixture.limiter.look(address), Err(refused));
+        }
+        fixture.clock.advance(Duration::from_secs(31));
+        assert_eq!(fixture.limiter.look(HERE), Ok(()));
+    }
+}
+
 struct Fixture {
     limiter: RateLimiter<FakeRelativeClock>,
     clock: FakeRelativeClock,
@@ -77,6 +99,11 @@ impl Fixture {
         self.limiter
             .take(&mut slot, address, Stage::Caller(&Arc::from(principal)))?;
         Ok(slot)
+    }
+
+    /// Nobody is known yet.
+    fn from(&self, address: IpAddr) -> Result<(), Limited> {
+        self.limiter.take(&mut Slot::default(), address, Stage::Address)
     }
 
     fn call(&self, slot: &mut Slot, principal: &str, operation: Operation) -> Result<(), Limited> {

@@ -53,7 +53,7 @@ enum Kind {
 
 impl Held {
     /// Counts what goes to the caller.
-    fn leaves(&mut self, bytes: usize) {
+    pub fn leaves(&mut self, bytes: usize) {
         self.record.bytes_out += bytes as u64;
         if let Some(slot) = &self.slot {
             slot.charge(Direction::Out, bytes);

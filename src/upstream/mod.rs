@@ -427,6 +427,7 @@ impl Outgoing {
         if !path.is_empty() {
             self.query = query;
         }
+        hygiene::drop_digests(&mut self.headers);
         self.path = path;
         self.body = body.into();
     }
@@ -533,19 +534,31 @@ fn target(endpoint: &Uri, path: &str, query: Option<&str>) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| endpoint.clone())
 }
 
-/// The caller's head as it goes on: clean, without its credentials unless there are no `places` to strip, and without what
-/// tells agents who calls (`own`). Takes the headers.
+/// What callers show that an agent is not shown.
+pub enum Withheld<'a> {
+    /// Everything: what stands where a configured scheme reads, and `Authorization`.
+    All(&'a CredentialPlaces),
+    /// What stands there, where what was verified for this agent does not.
+    Others(CredentialPlaces),
+    /// Nothing was asked for, so that all may be meant for the agent.
+    Nothing,
+}
+
+/// The caller's head as it goes on: clean, without what is withheld, and without what tells agents who calls (`own`). Takes the headers.
 ///
 /// Boxed: several futures within each other hold it in turn.
-pub fn outgoing(
-    parts: &mut request::Parts,
-    places: Option<&CredentialPlaces>,
-    own: &[HeaderName],
-    body: Bytes,
-) -> Box<Outgoing> {
+pub fn outgoing(parts: &mut request::Parts, withheld: &Withheld<'_>, own: &[HeaderName], body: Bytes) -> Box<Outgoing> {
+    let places = match withheld {
+        Withheld::All(places) => Some(*places),
+        Withheld::Others(places) => Some(places),
+        Withheld::Nothing => None,
+    };
     // A credential for another scheme than the configured ones is one all the same.
+    let by_name = matches!(withheld, Withheld::All(_));
     let is_credential = |name: &HeaderName| {
-        own.contains(name) || places.is_some_and(|places| *name == header::AUTHORIZATION || places.is_header(name))
+        own.contains(name)
+            || by_name && *name == header::AUTHORIZATION
+            || places.is_some_and(|places| places.is_header(name))
     };
     let headers = hygiene::forwarded(std::mem::take(&mut parts.headers), is_credential);
     let query = parts.uri.query().and_then(|query| {

@@ -61,10 +61,14 @@ fn credentials_of_callers_go_on_only_where_nothing_strips_them() {
     };
     // What the gateway itself says of callers comes from none, whatever else goes on.
     let own = [header::HeaderName::from_static("x-says-who")];
-    let stripped = outgoing(&mut parts.clone(), Some(&places), &own, Bytes::new());
+    let stripped = outgoing(&mut parts.clone(), &Withheld::All(&places), &own, Bytes::new());
     assert_eq!(names(&stripped), ["x-trace"]);
     assert_eq!(stripped.query.as_deref(), Some("x=1"));
-    let whole = outgoing(&mut parts, None, &own, Bytes::new());
+    let others = Withheld::Others(places);
+    let known = outgoing(&mut parts.clone(), &others, &own, Bytes::new());
+    assert_eq!(names(&known), ["authorization", "x-trace"]);
+    assert_eq!(known.query.as_deref(), Some("x=1"));
+    let whole = outgoing(&mut parts, &Withheld::Nothing, &own, Bytes::new());
     assert_eq!(names(&whole), ["authorization", "x-key", "x-trace"]);
     assert_eq!(whole.query.as_deref(), Some("key=s&x=1"));
 }
@@ -80,7 +84,7 @@ fn a_request_that_came_back_unwritten_goes_elsewhere_whole() {
         .body(())
         .unwrap()
         .into_parts();
-    let mut outgoing = outgoing(&mut parts, None, &[], Bytes::from_static(b"{}"));
+    let mut outgoing = outgoing(&mut parts, &Withheld::Nothing, &[], Bytes::from_static(b"{}"));
     for (endpoint, target, host) in [(0, "http://a:1/rpc?k=v&x=1", "a:1"), (1, "http://b:2/?x=1", "b:2")] {
         let own = HeaderValue::from_static("the gateway's");
         outgoing.headers.insert("x-key", own);

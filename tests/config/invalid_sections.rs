@@ -62,10 +62,14 @@ fn front_door() {
         "{ agents: [ maps, maps ] }",
         ".agents[1] (line 5): `maps` is named twice",
     );
-    front(
-        "{ limits: [ { per: principal, open_tasks: 7 } ] }",
-        ".limits[0].open_tasks (line 5): tasks are of the agents behind it; set it in their `agents[].limits`, or in `rate_limits`",
-    );
+    for (name, value) in [("open_tasks", "7"), ("task_creations", "7/h")] {
+        front(
+            &format!("{{ limits: [ {{ per: principal, {name}: {value} }} ] }}"),
+            &format!(
+                ".limits[0].{name} (line 5): tasks are of the agents behind it; set it in their `agents[].limits`, or in `rate_limits`"
+            ),
+        );
+    }
     front(
         "{ default: mops }",
         ".default (line 5): no agent behind the front door is called `mops`",

@@ -107,7 +107,15 @@ pub fn gather(
     }
     card.extend(members.clone());
     for (name, value) in [
-        ("capabilities", json!({ "extensions": [extension] })),
+        (
+            "capabilities",
+            json!({
+                "streaming": capabilities.streaming,
+                "pushNotifications": capabilities.push,
+                "extendedAgentCard": capabilities.extended,
+                "extensions": [extension],
+            }),
+        ),
         ("defaultInputModes", input.into()),
         ("defaultOutputModes", output.into()),
         ("skills", skills.into()),

@@ -64,10 +64,13 @@ pub fn front_door(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>
     limits.add(check, "rate_limits", &raw.rate_limits);
     limits.add(check, "front_door.limits", &own.limits);
     for (index, limit) in own.limits.items() {
-        if limit.open_tasks.is_some() {
-            let key = join(&place("front_door.limits", index), "open_tasks");
+        let of_tasks = [
+            ("open_tasks", limit.open_tasks.is_some()),
+            ("task_creations", limit.task_creations.is_some()),
+        ];
+        for (name, _) in of_tasks.into_iter().filter(|(_, is_set)| *is_set) {
             check.problem(
-                &key,
+                &join(&place("front_door.limits", index), name),
                 "tasks are of the agents behind it; set it in their `agents[].limits`, or in `rate_limits`",
             );
         }

@@ -128,8 +128,7 @@ impl AgentMetrics {
 
     /// `kind` is the label of a kind of limit.
     pub fn limit_reached(&self, kind: &'static str) {
-        let labels = [&*self.name, kind];
-        self.metrics.limits_reached.with_label_values(&labels).inc();
+        self.metrics.limit_reached(&self.name, kind);
     }
 
     pub fn obtained(&self, result: Obtained) {

@@ -156,7 +156,10 @@ pub const HELP: &[(&str, &str)] = &[
         UPSTREAM_RETRIES,
         "Exchanges that were tried again because nothing can have happened upstream.",
     ),
-    (LIMITS_REACHED, "Calls that a limit refused, by the kind of limit."),
+    (
+        LIMITS_REACHED,
+        "Calls that a limit refused, by the kind of limit; those of the front door as of an agent `front door`.",
+    ),
     (
         RETRIES_REFUSED,
         "Exchanges that were not tried again because the retry budget was spent.",
@@ -375,6 +378,11 @@ impl Questions {
 }
 
 impl Metrics {
+    /// `agent` is one, or the front door; `kind` the label of a kind of limit.
+    pub fn limit_reached(&self, agent: &str, kind: &'static str) {
+        self.limits_reached.with_label_values(&[agent, kind]).inc();
+    }
+
     /// # Errors
     /// Only when two metrics have one name, which the unit test would show.
     pub fn new() -> Result<Self, prometheus::Error> {

@@ -31,7 +31,7 @@ impl Pipeline {
         }
         let mut known: HashMap<&str, Known<'_>> = HashMap::new();
         for member in &came.scene.members {
-            if let Some(principal) = self.known_at(came, member, head).await? {
+            if let Some(principal) = self.known_at(came, &member.agent, &member.enforced, head).await? {
                 let caller = Known {
                     principal,
                     asked: self.asked(came.downstream, &member.agent, came.client),

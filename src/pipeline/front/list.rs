@@ -19,7 +19,7 @@ use crate::a2a::{Addressed, Binding, Dialect, Generation, Operation, jsonrpc, te
 use crate::authenticate;
 use crate::gather::span::{Span, Told};
 use crate::gather::token;
-use crate::http::hygiene;
+use crate::http::{grpc, hygiene};
 use crate::observe::{Outcome, Reason, Record};
 use crate::pipeline::Pipeline;
 use crate::pipeline::translate::Translating;
@@ -82,13 +82,42 @@ impl Pipeline {
                 None => Box::pin(async { Ok(Told::Nothing) }),
             }
         };
+        let away = self.lacking(came, head)?;
         let page = span.page(&names, ask).await?;
-        let lacking = lacking.iter().map(|lacking| lacking.load(Ordering::Relaxed)).sum();
+        let lacking: usize = lacking.iter().map(|lacking| lacking.load(Ordering::Relaxed)).sum();
+        let lacking = away + lacking;
         let answered = Translating::told(&came.call, Generation::V1_0, page)?;
         Ok(Answered {
             left_out: lacking,
             ..answered
         })
+    }
+
+    /// How many endpoints are left out because their agents are not in service. The error: the caller has an open task there.
+    fn lacking(&self, came: &Came<'_>, head: &request::Parts) -> Result<usize, Reject> {
+        let mut lacking = 0;
+        for absent in came.front.absent(came.scene) {
+            let agent = &absent.agent;
+            let enforced = agent.enforced.load_full();
+            if enforced
+                .as_ref()
+                .is_some_and(|enforced| !came.may_be_known(enforced, head))
+            {
+                continue;
+            }
+            let own = enforced.and_then(|enforced| {
+                let principal = enforced.requirement.readmit(&came.principal)?;
+                enforced.ownership.owner(&principal)
+            });
+            let own = own.unwrap_or_else(|| came.principal.id.clone());
+            // One that never worked takes nobody else's list down.
+            let open = self.affinity.open_tasks().of(&agent.metrics.name, &own);
+            if open.of_owner > 0 && !agent.list_partial {
+                return Err(Reject::new(Reason::AgentNotReady));
+            }
+            lacking += agent.endpoints.all().len();
+        }
+        Ok(lacking)
     }
 
     /// One agent's page, asked as its caller would; `lacking` becomes how many of its endpoints are left out at most.
@@ -100,6 +129,9 @@ impl Pipeline {
         head: &request::Parts,
         lacking: &AtomicUsize,
     ) -> Result<Told, Reject> {
+        if !came.may_be_known(&member.enforced, head) {
+            return Ok(Told::Nothing);
+        }
         let internal = |_: crate::a2a::json::Error| Reject::new(Reason::Internal);
         let own = own_tenant(member, Generation::V1_0);
         let body = tenant::write(&Addressed::JsonRpc, &body, own, self.json).map_err(internal)?;
@@ -117,11 +149,15 @@ impl Pipeline {
         ] {
             headers.remove(name);
         }
+        hygiene::drop_digests(headers);
+        grpc::drop_request_fields(headers);
         headers.insert(header::CONTENT_TYPE, JSON);
         headers.insert(header::ACCEPT, JSON);
         headers.insert(hygiene::A2A_VERSION, HeaderValue::from_static("1.0"));
         let record = Record::begin(&self.observer, &came.downstream.listener, came.client, Method::POST);
         let mut held = Held { record, slot: None };
+        held.record.id = came.id;
+        held.record.trace = came.trace;
         held.record.agent = Some(member.agent.metrics.clone());
         let route = RouteMatch {
             agent: member.index,
@@ -155,6 +191,8 @@ impl Pipeline {
             return Err(Reject::new(Reason::UpstreamBadAnswer));
         };
         held.record.outcome = outcome;
+        // They count for the agent's limits, as if its answer had gone to the caller.
+        held.leaves(bytes.len());
         if outcome != Outcome::AgentError {
             return Ok(Told::Page(bytes));
         }

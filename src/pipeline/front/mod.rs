@@ -7,11 +7,14 @@
 //! What it knows of the agents is made anew when one of their cards was, by whoever asks first.
 
 mod choose;
+mod explain;
 mod extended;
+mod known;
 mod list;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
@@ -23,15 +26,17 @@ use tokio_util::sync::DropGuard;
 
 use super::{Agent, Downstream, Enforced, Pipeline, note_call};
 use crate::a2a::card::{Edits, Publication, gather};
+use crate::a2a::json::Limits;
 use crate::a2a::{Addressed, Binding, Call, Generation, Operation, grpc, tenant, v0_1};
 use crate::authenticate::{self, Principal, Requirement, Resource, Verifiers};
-use crate::authorize::{self, Asked, Ownership, Policies};
+use crate::authorize::{self, Admitted, Asked, Ownership, Policies};
 use crate::card::{self, CardStore, Published};
 use crate::config::{self, Listed, Policy, TaskOwner};
 use crate::drain::Drain;
 use crate::http::hygiene;
-use crate::observe::Reason;
-use crate::ratelimit::{Ledger, Metered, RateLimiter, Slot, Stage};
+use crate::observe::record::RequestId;
+use crate::observe::{Reason, TraceId};
+use crate::ratelimit::{Ledger, Limited, Metered, RateLimiter, Slot, Stage};
 use crate::respond::Reject;
 use crate::respond::answered::Answered;
 use crate::respond::body::Held;
@@ -57,6 +62,8 @@ pub struct FrontDoor {
     scene: ArcSwapOption<Scene>,
     /// Held while it is made anew.
     making: Mutex<()>,
+    /// The log knows that nothing is served, which is found again by everybody who asks.
+    told: AtomicBool,
     _jobs: Arc<DropGuard>,
 }
 
@@ -114,6 +121,9 @@ struct Came<'a> {
     /// Of gRPC the message.
     bytes: Bytes,
     asked: Asked,
+    /// By which it is known to the log and to everybody who is asked for it.
+    id: RequestId,
+    trace: Option<TraceId>,
 }
 
 impl FrontDoor {
@@ -153,6 +163,7 @@ impl FrontDoor {
             store,
             scene: ArcSwapOption::empty(),
             making: Mutex::default(),
+            told: AtomicBool::new(false),
             _jobs: jobs,
         }
     }
@@ -187,6 +198,12 @@ impl FrontDoor {
         })
     }
 
+    /// Those that are not in service at this moment.
+    fn absent<'a>(&'a self, scene: &'a Scene) -> impl Iterator<Item = &'a Behind> {
+        let is_there = |behind: &&Behind| scene.members.iter().any(|member| member.index == behind.index);
+        self.behind.iter().filter(move |behind| !is_there(behind))
+    }
+
     fn shows(&self, scene: &Scene) -> bool {
         let mut known = scene.members.iter();
         let same = self.members().all(|(_, enforced, card)| {
@@ -218,18 +235,25 @@ impl FrontDoor {
             return None;
         }
         if served.is_empty() || bindings.is_empty() {
-            tracing::error!(
-                "the front door serves nothing, because its agents have no generation or no binding in common; set \
-                 `translate: true` or leave some out of front_door.agents"
-            );
+            if !self.told.swap(true, Ordering::Relaxed) {
+                tracing::error!(
+                    "the front door serves nothing, because its agents have no generation or no binding in common; set \
+                     `translate: true` or leave some out of front_door.agents"
+                );
+            }
             return None;
         }
+        self.told.store(false, Ordering::Relaxed);
         let of_0_1 = all.iter().map(|(behind, enforced, _)| {
             let strict = enforced.is_of_0_1().then_some(v0_1::Methods::Strict);
             behind.agent.v0_1.or(strict)
         });
         let of_0_1: Option<Vec<_>> = of_0_1.collect();
-        let v0_1 = of_0_1.and_then(|methods| methods.first().copied());
+        // Whatever one of them takes; another one refuses what it does not.
+        let v0_1 = of_0_1.map(|methods| match methods.contains(&v0_1::Methods::Lenient) {
+            true => v0_1::Methods::Lenient,
+            false => v0_1::Methods::Strict,
+        });
         let members: Vec<Member> = all
             .into_iter()
             .map(|(behind, enforced, card)| Member {
@@ -293,6 +317,14 @@ impl Scene {
         &self.bindings
     }
 
+    /// The paths of the other bindings say it themselves.
+    fn serves(&self, addressed: &Addressed) -> Result<(), Reject> {
+        match addressed {
+            Addressed::JsonRpc if !self.bindings.contains(&Binding::JsonRpc) => Err(Reject::new(Reason::NoRoute)),
+            Addressed::JsonRpc | Addressed::HttpJson(_) | Addressed::Grpc(_) => Ok(()),
+        }
+    }
+
     fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| *member.agent.metrics.name == *name)
     }
@@ -317,47 +349,30 @@ impl Pipeline {
         held: &mut Held,
     ) -> Result<Answered, Reject> {
         let scene = front.scene(&self.verifiers)?;
-        if let Addressed::JsonRpc = addressed
-            && !scene.bindings.contains(&Binding::JsonRpc)
-        {
-            return Err(Reject::new(Reason::NoRoute));
-        }
-        let limited = |limited| Reject::from(&limited);
+        scene.serves(&addressed)?;
+        let limited = |limited: Limited| {
+            self.observer.metrics.limit_reached(NAME, limited.kind.as_str());
+            Reject::from(&limited)
+        };
         let mut slot = Slot::default();
         let budget = front.limiter.admit(&mut slot, client, Stage::Address);
         budget.await.map_err(limited)?;
-        let principal = authenticate::identify(&scene.requirement, &downstream.peer, client, parts)
-            .await
-            .inspect_err(|error| held.record.detail = Some(error.as_str()))
-            .map_err(|error| Reject::from(&error))?;
+        let identified = authenticate::identify(&scene.requirement, &downstream.peer, client, parts).await;
+        let principal = match identified {
+            Ok(principal) => principal,
+            Err(error) => {
+                held.record.detail = Some(error.as_str());
+                Box::pin(scene.guessed(downstream, client, parts)).await?;
+                return Err(Reject::from(&error));
+            }
+        };
+        scene.has_room(&principal, client)?;
         held.record.principal = Some(principal.id.clone());
         let budget = front.limiter.admit(&mut slot, client, Stage::Caller(&principal.id));
         budget.await.map_err(limited)?;
         let asked_version = hygiene::asked_version(parts)?;
-        // Rules are those of the agent that it goes to.
-        let nobodys = Ownership::new(
-            &Policy {
-                task_owner: Some(TaskOwner::Nobody),
-                ..Policy::default()
-            },
-            true,
-        );
-        let open = Policies {
-            listener: &self.open,
-            agent: &self.open,
-        };
-        let asked = self.asked_of(downstream, &Arc::from(NAME), client);
-        let admitted = authorize::route(route, principal.clone(), &nobodys, open, &asked).map_err(Reject::from)?;
-        let most = scene.members.iter().map(|member| member.agent.body_bytes).max();
-        let bounds = parse::Bounds {
-            body: crate::http::body::Bounds {
-                bytes: most.unwrap_or_default(),
-                idle: Some(self.body_idle),
-                whole: Some(self.body_whole),
-            },
-            json: self.json,
-            v0_1: scene.v0_1,
-        };
+        let (admitted, asked) = self.admitted_at_front(route, &principal, downstream, client)?;
+        let bounds = self.bounds_at_front(&scene);
         let body = Metered { body, slot: &slot };
         let read = parse::read(&admitted, parts, &addressed, body, bounds).await;
         let (call, bytes) = read.map_err(|error| {
@@ -381,8 +396,48 @@ impl Pipeline {
             addressed,
             bytes,
             asked,
+            id: held.record.id,
+            trace: held.record.trace,
         };
         self.come(came, route.place, parts, held).await
+    }
+
+    /// Nothing is decided of it yet: rules are those of the agent that it goes to.
+    fn admitted_at_front(
+        &self,
+        route: RouteMatch,
+        principal: &Arc<Principal>,
+        downstream: &Downstream,
+        client: IpAddr,
+    ) -> Result<(Admitted, Asked), Reject> {
+        let nobodys = Ownership::new(
+            &Policy {
+                task_owner: Some(TaskOwner::Nobody),
+                ..Policy::default()
+            },
+            true,
+        );
+        let open = Policies {
+            listener: &self.open,
+            agent: &self.open,
+        };
+        let asked = self.asked_of(downstream, &Arc::from(NAME), client);
+        let admitted = authorize::route(route, principal.clone(), &nobodys, open, &asked).map_err(Reject::from)?;
+        Ok((admitted, asked))
+    }
+
+    /// The widest of the agents.
+    fn bounds_at_front(&self, scene: &Scene) -> parse::Bounds {
+        let most = scene.members.iter().map(|member| member.agent.body_bytes).max();
+        parse::Bounds {
+            body: crate::http::body::Bounds {
+                bytes: most.unwrap_or_default(),
+                idle: Some(self.body_idle),
+                whole: Some(self.body_whole),
+            },
+            json: self.json,
+            v0_1: scene.v0_1,
+        }
     }
 
     async fn come(
@@ -394,10 +449,7 @@ impl Pipeline {
     ) -> Result<Answered, Reject> {
         let call = came.call.clone();
         let in_form = |reject: Reject| reject.answering(&call);
-        let has_tenants = call.generation == Generation::V1_0;
-        let told = has_tenants
-            .then(|| tenant::read(&came.addressed, &came.bytes, self.json))
-            .flatten();
+        let told = came.tenant(self.json);
         let chosen = Box::pin(self.choose(&came, told.as_deref(), parts)).await;
         let metrics = &self.observer.metrics;
         let count = |choice: &str| metrics.front_door.with_label_values(&[choice]).inc();
@@ -411,20 +463,14 @@ impl Pipeline {
             }
             choose::Chosen::One(choice, member) => (choice, member),
         };
-        count(choice);
+        count(choice.as_str());
         held.record.agent = Some(member.agent.metrics.clone());
-        if came.bytes.len() > member.agent.body_bytes {
-            return Err(in_form(Reject::new(Reason::BodyTooLarge)));
-        }
         let mut place = place;
-        self.address(&mut came, member, told.as_deref(), &mut place, parts)
+        let body = self
+            .turn(&mut came, member, told.as_deref(), &mut place, parts)
             .map_err(in_form)?;
-        let body = match came.addressed {
-            Addressed::Grpc(_) => grpc::frame(&came.bytes).map_err(|_| in_form(Reject::new(Reason::BodyTooLarge)))?,
-            Addressed::JsonRpc | Addressed::HttpJson(_) => came.bytes,
-        };
-        self.withhold(member, parts);
-        let own = held.slot.take();
+        let mut own = held.slot.take();
+        held.slot = own.as_mut().map(Slot::share);
         let route = RouteMatch {
             agent: member.index,
             place,
@@ -470,23 +516,24 @@ impl Pipeline {
         }
     }
 
-    /// Who the caller is to an agent, if anybody: by what it came in with, or else by what it shows besides, of which none may be guessed
-    /// more often than at the agent's own address. The error is that limit.
-    async fn known_at(
+    /// Makes of the call one to the agent; what comes back is its body.
+    fn turn(
         &self,
-        came: &Came<'_>,
+        came: &mut Came<'_>,
         member: &Member,
-        head: &request::Parts,
-    ) -> Result<Option<Arc<Principal>>, Reject> {
-        let requirement = &member.enforced.requirement;
-        if let Some(principal) = requirement.readmit(&came.principal) {
-            return Ok(Some(principal));
+        told: Option<&str>,
+        place: &mut Place,
+        parts: &mut request::Parts,
+    ) -> Result<Bytes, Reject> {
+        if came.bytes.len() > member.agent.body_bytes {
+            return Err(Reject::new(Reason::BodyTooLarge));
         }
-        let mut slot = Slot::default();
-        let budget = member.agent.limiter.admit(&mut slot, came.client, Stage::Address);
-        budget.await.map_err(|limited| member.agent.limited(&limited))?;
-        let identified = authenticate::identify(requirement, &came.downstream.peer, came.client, head).await;
-        Ok(identified.ok())
+        self.address(came, member, told, place, parts)?;
+        self.withhold(member, parts);
+        match came.addressed {
+            Addressed::Grpc(_) => grpc::frame(&came.bytes).map_err(|_| Reject::new(Reason::BodyTooLarge)),
+            Addressed::JsonRpc | Addressed::HttpJson(_) => Ok(came.bytes.clone()),
+        }
     }
 
     /// The agent is told its own tenant, whatever its caller chose it by.
@@ -504,6 +551,7 @@ impl Pipeline {
         }
         let unreadable = |_: a2a::json::Error| Reject::new(Reason::ParseError);
         came.bytes = tenant::write(&came.addressed, &came.bytes, own, self.json).map_err(unreadable)?;
+        hygiene::drop_digests(&mut parts.headers);
         if let Addressed::HttpJson(target) = &came.addressed {
             let base = match place {
                 Place::Below { base } => *base,
@@ -521,6 +569,16 @@ impl Pipeline {
             *place = Place::Below { base: 0 };
         }
         Ok(())
+    }
+}
+
+impl Came<'_> {
+    /// The tenant that it names.
+    fn tenant(&self, limits: Limits) -> Option<Box<str>> {
+        let has_tenants = self.call.generation == Generation::V1_0;
+        has_tenants
+            .then(|| tenant::read(&self.addressed, &self.bytes, limits))
+            .flatten()
     }
 }
 

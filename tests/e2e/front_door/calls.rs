@@ -177,3 +177,176 @@ async fn callers_of_0_1_find_their_tasks_by_the_names_that_they_gave() {
     assert_eq!(theirs.code(), -32001, "{}", theirs.text());
     assert_eq!(theirs.body, nobodys.body);
 }
+
+/// Whichever agent takes the lenient names of methods of 0.1, the front door does.
+#[tokio::test]
+async fn names_of_0_1_are_read_that_one_of_the_agents_takes() {
+    let (maps, weather) = super::two().await;
+    let lenient = "path: /agents/weather\n    v0_1: true\n    lenient_methods: true";
+    let yaml = yaml(&maps, &weather, "default: weather", "v0_1: true").replace("path: /agents/weather", lenient);
+    let gateway = start(&yaml).await;
+    let send = |method: &str, agent: &str| {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {
+            "id": format!("{agent}-{method}"),
+            "message": { "role": "user", "parts": [{ "type": "text", "text": "hi" }],
+                "metadata": { "urn:a2a-gateway:extension:agent:v1": agent } },
+        } })
+        .to_string()
+    };
+    let fields = [("X-API-Key", super::ANN), ("content-type", "application/json")];
+    for (method, agent, code) in [
+        ("tasks/send", "weather", None),
+        ("sendTask", "weather", None),
+        ("tasks/send", "maps", None),
+        ("sendTask", "maps", Some(-32601)),
+    ] {
+        let sent = call(gateway.address, "POST", "/", &fields, &send(method, agent)).await;
+        let told = sent.json()["error"]["code"].as_i64();
+        assert_eq!(told, code, "{method} to {agent}: {}", sent.text());
+    }
+}
+
+/// A call of gRPC is turned into its agent's, and is a call of gRPC before that: one message, whole, not coded.
+#[tokio::test]
+async fn what_is_no_call_of_grpc_goes_to_no_agent() {
+    use crate::harness::client::{Rpc, open_grpc};
+    use a2a_gateway::a2a::model::Request;
+    use a2a_gateway::a2a::{Generation::V1_0, grpc};
+    let (maps, weather) = super::two().await;
+    let gateway = start(&yaml(&maps, &weather, "default: maps", "body_bytes: 1KiB")).await;
+    let path = grpc::path(V1_0, Operation::Send).unwrap();
+    let framed = |text: &str, tenant: &str| {
+        let mut params = message("weather");
+        params["message"]["parts"][0]["text"] = text.into();
+        params["tenant"] = tenant.into();
+        let params = params.to_string();
+        let request = Request::read(Operation::Send, &params).unwrap();
+        grpc::frame(&grpc::write_request(V1_0, request).unwrap())
+            .unwrap()
+            .to_vec()
+    };
+    let good = framed("hi", "");
+    let mut coded = good.clone();
+    coded[0] = 1;
+    let gateway = &gateway;
+    let check = async |what: &str, path: &str, fields: &[(&str, &str)], body: Vec<u8>, status: u32| {
+        let fields = [&[("x-api-key", super::ANN)][..], fields].concat();
+        let rpc = Rpc::read(open_grpc(gateway.address, path, &fields, body).await).await;
+        assert_eq!(rpc.status(), status, "{what}: {rpc:?}");
+    };
+    check("coded", path, &[], coded, 12).await;
+    check("coding", path, &[("grpc-encoding", "gzip")], good.clone(), 12).await;
+    check("nothing", path, &[], Vec::new(), 3).await;
+    check("half", path, &[], good[..good.len() - 1].to_vec(), 3).await;
+    check("two", path, &[], [&*good, &*good].concat(), 3).await;
+    check("unknown", "/lf.a2a.v1.A2AService/Nothing", &[], good.clone(), 12).await;
+    let json = [("content-type", "application/grpc+json")];
+    check("JSON", path, &json, good.clone(), 12).await;
+    // Too large for the one, and not for the other: the agent that it is for decides.
+    let large = "x".repeat(2000);
+    check("large", path, &[], framed(&large, "maps"), 8).await;
+    assert!(maps.received().is_empty() && weather.received().is_empty());
+    check("for the other", path, &[], framed(&large, ""), 0).await;
+    assert_eq!((maps.received().len(), weather.received().len()), (0, 1));
+    assert_eq!(weather.received()[0].json()["params"]["tenant"], "north");
+}
+
+/// A webhook of a caller of another generation is at the agent's own address, and what it tells goes where its caller said.
+#[tokio::test]
+async fn webhooks_that_are_set_at_the_front_door_are_the_agents() {
+    let hook = Agent::start(|_| Reply::Whole(202, "", String::new())).await;
+    let maps = Agent::with_card(super::MAPS, |request| {
+        let call = request.json();
+        let task = r#"{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}"#;
+        let result = match call["method"].as_str().unwrap() {
+            "SendMessage" => format!(r#"{{"task":{task}}}"#),
+            "GetTask" => task.to_owned(),
+            _ => call["params"].to_string(),
+        };
+        Reply::Json(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call["id"]))
+    })
+    .await;
+    let weather = making("w", super::WEATHER).await;
+    let push =
+        "push: { keys: [ { value: a-key-of-webhooks-with-32-characters } ], http: true, networks: [ 127.0.0.0/8 ] }\n";
+    let gateway = start(&format!("{push}{}", yaml(&maps, &weather, "default: maps", ""))).await;
+    let fields = [("X-API-Key", super::ANN), ("content-type", "application/json")];
+    let ask = async |method: &str, params: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let answer = call(gateway.address, "POST", "/", &fields, &body).await.json();
+        assert!(answer["error"].is_null(), "{answer}");
+        answer["result"].clone()
+    };
+    let message =
+        json!({ "kind": "message", "messageId": "m", "role": "user", "parts": [{ "kind": "text", "text": "x" }] });
+    assert_eq!(ask("message/send", json!({ "message": message })).await["id"], "t");
+    let config = json!({ "id": "p", "url": format!("http://{}/hook", hook.address), "token": "s3cret" });
+    let set = json!({ "taskId": "t", "pushNotificationConfig": config });
+    assert_eq!(ask("tasks/pushNotificationConfig/set", set.clone()).await, set);
+    let told = maps.received()[1].json();
+    let url = told["params"]["url"].as_str().unwrap();
+    let path = url.strip_prefix("https://gateway.example").unwrap();
+    assert!(path.starts_with("/agents/maps/push/"), "{path}");
+    assert!(!told.to_string().contains("s3cret"), "{told}");
+    let update = r#"{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}"#;
+    let json = [("content-type", "application/json")];
+    assert_eq!(call(gateway.address, "POST", path, &json, update).await.status, 200);
+    let heard = hook.received();
+    assert_eq!(heard[0].field("x-a2a-notification-token"), Some("s3cret"));
+    assert_eq!(heard[0].json()["status"]["state"], "completed");
+    assert!(weather.received().is_empty());
+}
+
+/// A digest is of the bytes that were sent (RFC 9530 §2): it goes on with them, and with no others.
+#[tokio::test]
+async fn digests_go_on_with_the_bytes_that_they_are_of() {
+    let maps = Agent::with_card(super::MAPS, Tasks::default().script("m")).await;
+    let weather = Agent::with_card(super::WEATHER, Tasks::default().script("w")).await;
+    let gateway = start(&yaml(&maps, &weather, "default: maps", "")).await;
+    let fields = [
+        ("X-API-Key", super::ANN),
+        ("content-type", "application/json"),
+        ("content-digest", "sha-256=:YQ==:"),
+        ("repr-digest", "sha-256=:YQ==:"),
+        ("digest", "SHA-256=YQ=="),
+    ];
+    let list = r#"{"jsonrpc":"2.0","id":"l","method":"ListTasks","params":{}}"#;
+    let named = super::sends(r#""tenant":"maps""#, "");
+    let old = r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"hi"}]}}}"#;
+    for (path, body, is_same) in [
+        ("/", &*super::sends("", ""), true),
+        ("/", &*named, false),
+        ("/", list, false),
+        ("/agents/maps", old, false),
+        ("/agents/maps", &*named, true),
+    ] {
+        let answer = call(gateway.address, "POST", path, &fields, body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let received = maps.received().pop().unwrap();
+        for (name, value) in &fields[2..] {
+            assert_eq!(received.field(name), is_same.then_some(*value), "{path} {body}");
+        }
+    }
+}
+
+/// What belongs to a binding stays with it.
+#[tokio::test]
+async fn a_list_over_grpc_asks_agents_of_json_rpc_for_no_field_of_grpc() {
+    use crate::harness::client::{Rpc, open_grpc};
+    use a2a_gateway::a2a::{Generation::V1_0, grpc};
+    let maps = Agent::with_card(super::MAPS, Tasks::default().script("m")).await;
+    let weather = Agent::with_card(super::WEATHER, Tasks::default().script("w")).await;
+    let gateway = start(&yaml(&maps, &weather, "", "")).await;
+    let path = grpc::path(V1_0, Operation::List).unwrap();
+    let fields = [
+        ("x-api-key", super::ANN),
+        ("grpc-timeout", "20S"),
+        ("grpc-accept-encoding", "gzip"),
+    ];
+    let rpc = Rpc::read(open_grpc(gateway.address, path, &fields, vec![0; 5]).await).await;
+    assert_eq!(rpc.status(), 0, "{rpc:?}");
+    for agent in [&maps, &weather] {
+        let head = agent.received().pop().unwrap().head;
+        assert!(!head.to_lowercase().contains("grpc"), "{head}");
+    }
+}

@@ -183,3 +183,29 @@ async fn the_card_of_a_circle_of_front_doors_does_not_grow() {
         ["maps/route", "maps/draw", "weather/maps/route", "weather/maps/draw"]
     );
 }
+
+/// Clients go on with the extended card in the place of the public one (A2A 1.0 §3.1.11).
+#[tokio::test]
+async fn the_extended_card_claims_what_the_public_one_does() {
+    let (maps, weather) = two().await;
+    let gateway = start(&yaml(&maps, &weather, "", "")).await;
+    let public = card(&gateway).await;
+    assert_eq!(public["capabilities"]["streaming"], true);
+    let fields = [("X-API-Key", ANN), ("A2A-Version", "1.0")];
+    let extended = call(gateway.address, "GET", "/extendedAgentCard", &fields, "")
+        .await
+        .json();
+    for member in [
+        "capabilities",
+        "supportedInterfaces",
+        "securityRequirements",
+        "securitySchemes",
+    ] {
+        assert_eq!(extended[member], public[member], "{member}");
+    }
+    let ask = r#"{"jsonrpc":"2.0","id":"e","method":"agent/getAuthenticatedExtendedCard","params":{}}"#;
+    let fields = [("X-API-Key", ANN), ("content-type", "application/json")];
+    let old = call(gateway.address, "POST", "/", &fields, ask).await.json();
+    assert_eq!(old["result"]["capabilities"]["streaming"], true, "{old}");
+    assert_eq!(old["result"]["supportsAuthenticatedExtendedCard"], true, "{old}");
+}

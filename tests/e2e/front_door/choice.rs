@@ -234,3 +234,99 @@ async fn nobody_comes_in_whom_no_agent_takes() {
     let direct = call(gateway.address, "POST", "/agents/maps", &fields, &sends("", "")).await;
     assert_eq!(direct.status, 200);
 }
+
+/// However much stands beside it.
+#[tokio::test]
+async fn an_agent_is_named_in_metadata_of_any_size() {
+    let (maps, weather) = two().await;
+    let gateway = start(&yaml(&maps, &weather, "default: maps, metadata_key: agent", "")).await;
+    let big = "x".repeat(20_000);
+    let metadata = format!(r#""metadata":{{"big":"{big}","agent":"weather"}}"#);
+    let many: Vec<String> = (0..300).map(|number| format!(r#""k{number}":1"#)).collect();
+    let many = format!(r#""metadata":{{{},"{EXTENSION}":"weather"}}"#, many.join(","));
+    for body in [sends("", &metadata), sends(&metadata, ""), sends("", &many)] {
+        assert!(task_of(&by(ANN, &gateway, &body).await).starts_with("w-"));
+    }
+    let differing = sends(&metadata, r#""metadata":{"agent":"maps"}"#);
+    assert_eq!(by(ANN, &gateway, &differing).await.code(), -32602);
+    let none = sends("", &format!(r#""metadata":{{"big":"{big}"}}"#));
+    assert_eq!(task_of(&by(ANN, &gateway, &none).await), "m-0");
+    // Over HTTP+JSON and gRPC the same.
+    let fields = [
+        ("X-API-Key", ANN),
+        ("content-type", "application/json"),
+        ("A2A-Version", "1.0"),
+    ];
+    let body = format!(r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{{"text":"hi"}}],{metadata}}}}}"#);
+    let sent = call(gateway.address, "POST", "/message:send", &fields, &body).await;
+    assert_eq!(sent.json()["task"]["id"], "w-3", "{}", sent.text());
+    let text: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let caller = crate::harness::caller::CALLERS.into_iter().find(|dialect| {
+        dialect.binding == a2a_gateway::a2a::Binding::Grpc && dialect.generation == a2a_gateway::a2a::Generation::V1_0
+    });
+    let caller = crate::harness::caller::Caller(caller.unwrap());
+    let sent = caller.ask(&gateway, a2a_gateway::a2a::Operation::Send, &text).await;
+    assert_eq!(sent.unwrap()[0]["task"]["id"], "w-4");
+}
+
+/// What one reader takes for a tenant and another for a path, or which stands in two places, goes to nobody.
+#[tokio::test]
+async fn tenants_that_could_be_read_otherwise_go_nowhere() {
+    let (maps, weather) = two().await;
+    let gateway = start(&yaml(&maps, &weather, "default: weather", "")).await;
+    let fields = [
+        ("X-API-Key", ANN),
+        ("content-type", "application/json"),
+        ("A2A-Version", "1.0"),
+    ];
+    let message = r#""message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hi"}]}"#;
+    let plain = format!("{{{message}}}");
+    let named = |tenant: &str| format!(r#"{{"tenant":"{tenant}",{message}}}"#);
+    for (path, body) in [
+        ("/%2e%2e/message:send", &plain),
+        ("//message:send", &plain),
+        ("/maps//message:send", &plain),
+        ("/maps/%2e/message:send", &plain),
+        ("/agents%2fmaps/message:send", &plain),
+        ("/message%3Asend/", &plain),
+        ("/maps/message:send?tenant=weather", &plain),
+        ("/message:send?tenant=maps", &plain),
+        ("/message:send?tenant=maps&tenant=weather", &plain),
+        ("/maps/message:send", &named("weather")),
+        ("/message:send", &named("maps")),
+        (
+            "/maps/message:send",
+            &format!(r#"{{"tenant":"maps","tenant":"weather",{message}}}"#),
+        ),
+        ("/maps/message:send", &format!(r#"{{{message},{message}}}"#)),
+    ] {
+        let answer = call(gateway.address, "POST", path, &fields, body).await;
+        assert!(
+            matches!(answer.status, 400 | 404),
+            "{path} {body}: {} {}",
+            answer.status,
+            answer.text()
+        );
+    }
+    let twice = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"tenant":"maps","tenant":"weather",MESSAGE}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"tenant":"maps",MESSAGE},"params":{MESSAGE}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"tenant":"maps","\u0074enant":"weather",MESSAGE}}"#,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"tenant":"maps",MESSAGE}}]"#,
+        r#"{"jsonrpc":"2.0","method":"SendMessage","params":{"tenant":"maps",MESSAGE}}"#,
+    ];
+    for body in twice {
+        let answer = by(ANN, &gateway, &body.replace("MESSAGE", message)).await;
+        assert!(
+            answer.json()["error"]["code"].as_i64() < Some(-32000),
+            "{body}: {}",
+            answer.text()
+        );
+    }
+    assert!(maps.received().is_empty() && weather.received().is_empty());
+    // An empty one is none.
+    for (path, body) in [("/message:send", named("")), ("/message:send?tenant=", plain)] {
+        let answer = call(gateway.address, "POST", path, &fields, &body).await;
+        assert_eq!(answer.status, 200, "{path} {body}: {}", answer.text());
+    }
+}

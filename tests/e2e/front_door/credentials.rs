@@ -180,6 +180,47 @@ async fn proofs_are_for_the_url_of_the_front_door() {
     assert_eq!(ids(&listed.json()["result"]), ["m0"], "{}", listed.text());
     let listed = ask("/all/tasks", String::new()).await;
     assert_eq!(ids(&listed.json()), ["m0"], "{}", listed.text());
+    // One proof for the cards of all, too.
+    let seen = ask("/all", CARD.to_owned()).await;
+    assert!(
+        seen.text().contains("maps/route") && seen.text().contains("weather/route"),
+        "{}",
+        seen.text()
+    );
     let got = ask("/all/maps/tasks/m0", String::new()).await;
     assert_eq!(got.json()["id"], "m0", "{}", got.text());
+}
+
+/// It takes a key or a token; by the key its caller is known, and the token is for somebody else.
+#[tokio::test]
+async fn an_agent_gets_the_credential_alone_that_was_verified_for_it() {
+    use crate::security::tokens::Key;
+    use crate::security::{ISSUER, Server};
+    let (server, issuer) = (Server::start().await, Key::new("k"));
+    server.says("/keys", 200, issuer.set());
+    let (maps, weather) = agents().await;
+    let scheme = format!(
+        "  token: {{ type: http, scheme: bearer, issuer: \"{ISSUER}\", audience: [ a2a ], jwks_url: \"{}\" }}\nagents:\n",
+        server.url("/keys")
+    );
+    let yaml = yaml(&maps, &weather, "", "forward_credentials: true")
+        .replace("agents:\n", &scheme)
+        .replace("security: [ { key: [] } ]", "security: [ { key: [] }, { token: [] } ]");
+    let gateway = start(&yaml).await;
+    let token = format!("Bearer {}", issuer.token());
+    let both = [("X-API-Key", ANN), ("Authorization", token.as_str())];
+    let named = sends(r#""tenant":"maps""#, "");
+    for path in ["/", "/agents/maps"] {
+        for (fields, key, bearer) in [
+            (&both[..], Some(ANN), None),
+            (&both[..1], Some(ANN), None),
+            (&both[1..], None, Some(token.as_str())),
+        ] {
+            let sent = shows(&gateway, path, fields, &named).await;
+            assert_eq!(sent.status, 200, "{}", sent.text());
+            let received = maps.received().pop().unwrap();
+            assert_eq!(received.field("x-api-key"), key, "{path}: {}", received.head);
+            assert_eq!(received.field("authorization"), bearer, "{path}: {}", received.head);
+        }
+    }
 }

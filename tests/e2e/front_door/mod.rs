@@ -1,9 +1,13 @@
 //! One agent in front of all: its card, where its calls go, what it tells whom.
 
+mod absent;
 mod calls;
 mod card;
+mod certificates;
+mod changes;
 mod choice;
 mod credentials;
+mod limits;
 mod lists;
 
 use crate::harness::agent::Agent;

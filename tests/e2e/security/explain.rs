@@ -59,7 +59,7 @@ fn setups() -> Vec<Setup> {
 #[test]
 fn the_documented_explanations_are_those_of_the_program() {
     let setups = setups();
-    assert_eq!(setups.len(), 6);
+    assert_eq!(setups.len(), 7);
     let authority = Authority::new();
     let (certificate, key) = authority.issue("agents.example.com");
     for Setup {
