@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::site::Common;
+use crate::discover::MOST_QUESTIONS;
 
 /// Between who asks and who reloads.
 #[derive(Default)]
@@ -52,7 +53,9 @@ pub async fn follow(common: Arc<Common>, signals: Arc<Signals>) {
             }
             continue;
         }
-        join_all(due).await;
+        stream::iter(due)
+            .for_each_concurrent(MOST_QUESTIONS, |asking| asking)
+            .await;
         if names.differ(&common.config.load()) {
             signals.differs.notify_one();
         }

@@ -73,7 +73,7 @@ pub enum Refused {
 impl Asked {
     /// From a file. Blocking.
     pub fn read(path: &Path) -> Result<Self, Refused> {
-        Self::parse(&files::read(path)?)
+        Self::parse(&files::read_any(path)?)
     }
 
     /// Reads a message of HTTP/1.1, whose lines may end in a line feed alone.

@@ -264,6 +264,7 @@ impl Prepared {
             site: Arc::new(site),
             origin: Arc::new(origin),
             listener,
+            is_good: true,
         };
         let reloader = reloading.start();
         if let Some(socket) = admin_socket {

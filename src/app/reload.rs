@@ -6,8 +6,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
 
 use super::assemble::{self, Next};
 use super::discovering::{self, Signals};
@@ -20,6 +22,10 @@ use crate::tls::FileWatch;
 
 /// A file that names other files each time it is read is taken as it is after so many readings.
 const READINGS: usize = 3;
+/// When files of agents that cannot be taken are looked at again, although nothing has changed that is watched: what they name may be there
+/// by now, or the DNS know a name. Doubled as long as nothing comes of it.
+const AGAIN: Duration = Duration::from_secs(5);
+const AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Asks for reloads. Cheap to clone.
 #[derive(Clone)]
@@ -76,6 +82,8 @@ pub type Listener = dyn Fn(Step<'_>) + Send + Sync;
 enum Cause {
     /// Right after the start: usually nothing is different, which is no reload to count.
     Start,
+    /// Time has passed: as at the start.
+    Again,
     /// A file changed. Perhaps what is in force was read after that.
     File,
     /// The DNS names other endpoints. The file is not read again, which may be a bad one by now.
@@ -89,6 +97,8 @@ pub struct Reloading {
     pub site: Arc<Site>,
     pub origin: Arc<Origin>,
     pub listener: Option<Arc<Listener>>,
+    /// The files were good when they were read last.
+    pub is_good: bool,
 }
 
 impl Reloading {
@@ -107,10 +117,22 @@ impl Reloading {
         let Some(mut watch) = watch(&watched).await else { return };
         // Opening the store can take seconds: what changed since the first reading is no change to the watch.
         self.reload(Cause::Start, &mut watched, &mut watch).await;
+        let (mut patience, mut again) = (AGAIN, Instant::now() + AGAIN);
         loop {
+            let waits = self.is_good && !self.common.fragments.load().refused.is_empty();
             tokio::select! {
+                () = sleep_until(again), if waits => {
+                    let before = self.site.clone();
+                    self.reload(Cause::Again, &mut watched, &mut watch).await;
+                    patience = match Arc::ptr_eq(&before, &self.site) {
+                        true => (patience * 2).min(AGAIN_AT_MOST),
+                        false => AGAIN,
+                    };
+                    again = Instant::now() + patience;
+                }
                 () = watch.changed() => {
                     self.reload(Cause::File, &mut watched, &mut watch).await;
+                    (patience, again) = (AGAIN, Instant::now() + AGAIN);
                 }
                 () = signals.differs.notified() => {
                     self.reload(Cause::Names, &mut watched, &mut watch).await;
@@ -119,6 +141,7 @@ impl Reloading {
                     // What has changed up to now is read now.
                     watch.look_now().await;
                     let good = self.reload(Cause::Asked, &mut watched, &mut watch).await;
+                    (patience, again) = (AGAIN, Instant::now() + AGAIN);
                     // Who asked may have left.
                     let _gone = answer.send(good);
                 }
@@ -133,11 +156,16 @@ impl Reloading {
         if self.common.ground.drain.is_draining() {
             return false;
         }
-        if cause != Cause::Start {
+        let is_quiet = matches!(cause, Cause::Start | Cause::Again);
+        if !is_quiet {
             self.tell(Step::Begins);
         }
         let reloads = self.common.ground.metrics.reloads.clone();
-        match self.attempt(cause, watched, watch).await {
+        let attempted = self.attempt(cause, watched, watch).await;
+        if cause != Cause::Names {
+            self.is_good = attempted.is_ok();
+        }
+        match attempted {
             Ok(changed) => {
                 if changed || cause == Cause::Asked {
                     reloads.with_label_values(&["ok"]).inc();
@@ -150,7 +178,7 @@ impl Reloading {
                         ..Event::new(AuditEvent::ConfigurationReloaded, "ok")
                     });
                 }
-                if changed || cause != Cause::Start {
+                if changed || !is_quiet {
                     self.tell(Step::Applied(&self.site.config));
                 }
                 true
@@ -262,7 +290,7 @@ impl Reloading {
             let standing = standing.clone();
             blocking(move || match cause {
                 Cause::Names => in_force.with_secrets_read_again(),
-                Cause::Start | Cause::File | Cause::Asked => origin.read(&in_force, &standing),
+                Cause::Start | Cause::Again | Cause::File | Cause::Asked => origin.read(&in_force, &standing),
             })
         };
         let mut config = read().await?;

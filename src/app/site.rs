@@ -3,6 +3,7 @@
 //! Everything that can fail has happened before: files were read, sockets are bound. What requests see is swapped as one
 //! value (`Current`); listeners and jobs that are not needed any more are told to end after that.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -281,6 +282,16 @@ impl Common {
         before: Option<&Site>,
     ) -> Option<Arc<FrontDoor>> {
         let section = config.front_door.as_ref()?;
+        let named = section
+            .agents
+            .iter()
+            .chain(section.rules.iter().map(|rule| &rule.agent));
+        let named: BTreeSet<&String> = named.chain(&section.default).collect();
+        for name in named {
+            if !config.agents.iter().any(|agent| agent.name == *name) {
+                tracing::warn!(agent = name, "the front door names an agent that is not there");
+            }
+        }
         let behind = agents.iter().zip(&config.agents).enumerate();
         let behind = behind.filter(|(_, (_, agent))| section.agents.contains(&agent.name));
         let behind = behind.map(|(index, (agent, section))| Behind {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
+use rustix::fs::{Access, Mode, OFlags};
 
 /// The largest file that the configuration may name; a CA bundle is the largest real one (about 250 KiB).
 pub const MAX_FILE: u64 = 16 * 1024 * 1024;
@@ -15,58 +15,68 @@ pub const MAX_FRAGMENTS: usize = 10_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{path} has more than {MAX_FRAGMENTS} files of agents")]
-    TooMany { path: PathBuf },
     #[error("cannot read {path}")]
     Read {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
+    #[error("{path} is no file that ends")]
+    Endless { path: PathBuf },
     #[error("{path} is larger than {MAX_FILE} bytes")]
     TooLarge { path: PathBuf },
     #[error("{path} is not UTF-8 text")]
     NotText { path: PathBuf },
 }
 
-/// Blocking; at start, or on the blocking pool when files are reloaded.
+/// Blocking; at start, or on the blocking pool when files are reloaded. What is no regular file is refused: a pipe would be waited for
+/// until somebody writes, and is empty when it is read again.
 pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    let fail = |source| Error::Read {
+    // It means nothing for files.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+    let file = opened.map(File::from).map_err(|source| failed(path, source))?;
+    let found = file.metadata().map_err(|source| failed(path, source))?;
+    if !found.is_file() && !found.is_dir() {
+        return Err(Error::Endless { path: path.to_owned() });
+    }
+    whole(file, path)
+}
+
+/// The same of what a command is given once, which may be a pipe.
+pub fn read_any(path: &Path) -> Result<Vec<u8>, Error> {
+    whole(File::open(path).map_err(|source| failed(path, source))?, path)
+}
+
+fn failed(path: &Path, source: io::Error) -> Error {
+    Error::Read {
         path: path.to_owned(),
         source,
-    };
+    }
+}
+
+fn whole(file: File, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    File::open(path)
-        .map_err(fail)?
-        .take(MAX_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(fail)?;
+    let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
+    read.map_err(|source| failed(path, source))?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(Error::TooLarge { path: path.to_owned() });
     }
     Ok(bytes)
 }
 
-/// The names of the files in a folder that hold agents: `*.yaml`, hidden ones apart. In order.
-pub fn fragments(folder: &Path) -> Result<Vec<String>, Error> {
-    let fail = |source| Error::Read {
-        path: folder.to_owned(),
-        source,
-    };
+/// The names of the files in a folder that hold agents, in order: `*.yaml`, hidden ones apart. `Err` has the name, as far as it can be
+/// told, of one that is not UTF-8.
+pub fn fragments(folder: &Path) -> Result<Vec<Result<String, String>>, Error> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let Ok(name) = entry.file_name().into_string() else {
-            continue;
-        };
+    for entry in fs::read_dir(folder).map_err(|source| failed(folder, source))? {
+        let entry = entry.map_err(|source| failed(folder, source))?;
+        let name = entry.file_name();
+        let told = name.to_string_lossy();
         // Where it leads, if it is a symlink.
-        if name.ends_with(".yaml") && !name.starts_with('.') && !entry.path().is_dir() {
-            names.push(name);
-        }
-        if names.len() > MAX_FRAGMENTS {
-            return Err(Error::TooMany {
-                path: folder.to_owned(),
-            });
+        if told.ends_with(".yaml") && !told.starts_with('.') && !entry.path().is_dir() {
+            let told = told.into_owned();
+            names.push(name.into_string().map_err(|_| told));
         }
     }
     names.sort();
@@ -79,7 +89,16 @@ pub fn is_folder(path: &Path) -> bool {
 }
 
 pub fn read_text(path: &Path) -> Result<String, Error> {
-    String::from_utf8(read(path)?).map_err(|_| Error::NotText { path: path.to_owned() })
+    text(read(path)?, path)
+}
+
+/// The same as `read_any`.
+pub fn read_any_text(path: &Path) -> Result<String, Error> {
+    text(read_any(path)?, path)
+}
+
+fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Error> {
+    String::from_utf8(bytes).map_err(|_| Error::NotText { path: path.to_owned() })
 }
 
 /// Why a folder cannot be used, or made, by this process; nothing is changed. Whoever may do everything may also do this.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::check::Invalid;
 use super::environment::Environment;
+use super::files::MAX_FRAGMENTS;
 use super::model::Config;
 use super::places::Places;
 use super::tree::{self, Entry, Kind, Node, Origin};
@@ -251,9 +252,18 @@ pub struct Found {
 }
 
 impl Found {
+    #[cfg(test)]
+    pub fn of(files: impl IntoIterator<Item = (String, String)>) -> Self {
+        let files = files.into_iter().map(|(name, text)| (name, Ok(Arc::from(text))));
+        Self {
+            files: files.collect(),
+            fault: None,
+        }
+    }
+
     /// Blocking.
     pub fn read(folder: &Path, standing: &Standing) -> Self {
-        let names = match files::fragments(folder) {
+        let mut names = match files::fragments(folder) {
             Ok(names) => names,
             Err(error) => {
                 let problem = Problem::new(KEY, with_causes(&error));
@@ -265,7 +275,23 @@ impl Found {
                 };
             }
         };
-        let read = |name: String| {
+        let fault = (names.len() > MAX_FRAGMENTS).then(|| {
+            // What is in force is not driven out.
+            names.sort_by_key(|name| !name.as_ref().is_ok_and(|name| standing.known.contains_key(name)));
+            names.truncate(MAX_FRAGMENTS);
+            let folder = folder.display();
+            let cause =
+                format!("{folder} has more than {MAX_FRAGMENTS} files of agents; those behind are not looked at");
+            Problem::new(KEY, cause)
+        });
+        let read = |name: Result<String, String>| {
+            let name = match name {
+                Ok(name) => name,
+                Err(name) => {
+                    let problem = Problem::new(&name, "its name is not UTF-8");
+                    return (name, Err(problem));
+                }
+            };
             let text = files::read_text(&folder.join(&name));
             let text = text
                 .map(Arc::from)
@@ -274,7 +300,7 @@ impl Found {
         };
         Self {
             files: names.into_iter().map(read).collect(),
-            fault: None,
+            fault,
         }
     }
 }
@@ -333,34 +359,75 @@ pub fn settle(
             in_force: in_force(root, &candidates, found),
             refused: Vec::new(),
         };
-        match standing.refuse(problems, &fragments, places) {
-            Blame::Nobody => {}
+        let known: Vec<Candidate> = candidates
+            .extract_if(.., |candidate| candidate.rank == Rank::InForce)
+            .collect();
+        let is_good = match standing.refuse(problems, &fragments, places) {
             Blame::Newer => continue,
-            Blame::InForce(problems) => return Err(Invalid::new(problems)),
-        }
+            // What is newer may have made it so.
+            blame => match (check(&merged(root, &known)), blame) {
+                (Ok(_), _) => true,
+                (Err(_), Blame::InForce(problems)) => return Err(Invalid::new(problems)),
+                (Err(_), Blame::Nobody | Blame::Newer) => false,
+            },
+        };
         // It is the configuration's own fault, or what both say together.
-        if candidates.is_empty() {
+        if candidates.is_empty() && known.is_empty() {
             return Err(invalid);
         }
-        check(&merged(root, &[]))?;
-        let mut taken: Vec<Candidate> = Vec::new();
-        for candidate in candidates {
-            taken.push(candidate);
-            if let Err(invalid) = check(&merged(root, &taken))
-                && let Some(candidate) = taken.pop()
-            {
-                let (problems, _) = invalid.faults();
-                let of_file = |problem: &Problem| Problem {
-                    key: format!("{}: {}", candidate.file, problem.key),
-                    line: None,
-                    cause: renamed(&fragments.in_force, &problem.cause),
-                };
-                let problems = problems.iter().map(of_file).collect();
-                if candidate.rank == Rank::InForce {
-                    return Err(Invalid::new(problems));
-                }
-                standing.add(&candidate.file, &candidate.text, problems);
+        let mut trial = Trial {
+            taken: Vec::new(),
+            bad: Vec::new(),
+            check: |taken: &[Candidate]| {
+                let invalid = check(&merged(root, taken)).err()?;
+                Some((invalid, in_force(root, taken, found)))
+            },
+        };
+        if is_good {
+            trial.taken = known;
+        } else {
+            check(&merged(root, &[]))?;
+            trial.take(known);
+        }
+        trial.take(candidates);
+        for (candidate, problems) in trial.bad {
+            if candidate.rank == Rank::InForce {
+                return Err(Invalid::new(problems));
             }
+            standing.add(&candidate.file, &candidate.text, problems);
+        }
+    }
+}
+
+/// Finds which of the files cannot be taken beside those before them.
+struct Trial<C> {
+    taken: Vec<Candidate>,
+    bad: Vec<(Candidate, Vec<Problem>)>,
+    check: C,
+}
+
+impl<C: Fn(&[Candidate]) -> Option<(Box<Invalid>, Vec<Fragment>)>> Trial<C> {
+    /// In their order. By halves, so that few bad ones among many cost few checks.
+    fn take(&mut self, mut group: Vec<Candidate>) {
+        let before = self.taken.len();
+        self.taken.append(&mut group);
+        let Some((invalid, all)) = (self.check)(&self.taken) else {
+            return;
+        };
+        let mut group = self.taken.split_off(before);
+        if group.len() > 1 {
+            let later = group.split_off(group.len() / 2);
+            self.take(group);
+            self.take(later);
+        } else if let Some(candidate) = group.pop() {
+            let (problems, _) = invalid.faults();
+            let of_file = |problem: &Problem| Problem {
+                key: format!("{}: {}", candidate.file, renamed(&all, &problem.key)),
+                line: None,
+                cause: renamed(&all, &problem.cause),
+            };
+            let problems = problems.iter().map(of_file).collect();
+            self.bad.push((candidate, problems));
         }
     }
 }

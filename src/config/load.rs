@@ -23,7 +23,7 @@ pub fn examine(path: &Path, environment: &Environment) -> Result<Config, Box<Inv
 
 /// The same beside a configuration in force, of whose fragments those stay that have become bad.
 pub fn examine_again(path: &Path, environment: &Environment, standing: &Standing) -> Result<Config, Box<Invalid>> {
-    let text = files::read_text(path).map_err(|error| {
+    let text = files::read_any_text(path).map_err(|error| {
         let problem = Problem::new("configuration", super::with_causes(&error));
         Invalid::new(vec![problem])
     })?;
@@ -52,7 +52,7 @@ fn read(text: &str, base: &Path, environment: &Environment, standing: &Standing)
 }
 
 /// `problems` are those that were found in the text.
-fn fit(root: &Node, base: &Path, mut problems: Vec<Problem>) -> Result<Config, Box<Invalid>> {
+pub(super) fn fit(root: &Node, base: &Path, mut problems: Vec<Problem>) -> Result<Config, Box<Invalid>> {
     let fitted = shape::fit(root, schema::shared());
     problems.extend(fitted.problems);
     let raw = match serde_json::from_value::<Raw>(fitted.value) {

@@ -79,7 +79,7 @@ pub async fn ask(servers: &[SocketAddr], name: &str) -> Result<Vec<SRV>, Error> 
             Ok(Ok(answer)) => {
                 let code = answer.metadata.response_code;
                 if code == ResponseCode::NoError {
-                    return Ok(records(answer));
+                    return Ok(records(answer, &name));
                 }
                 last = Error::Refused(*server, code);
                 if code == ResponseCode::NXDomain {
@@ -93,8 +93,23 @@ pub async fn ask(servers: &[SocketAddr], name: &str) -> Result<Vec<SRV>, Error> 
     Err(last)
 }
 
-fn records(answer: Message) -> Vec<SRV> {
-    let records = answer.answers.into_iter();
+/// Those of the name, or of the one that it is an alias of (RFC 1034 §3.6.2). What a server says of other names it was not asked
+/// (RFC 5452 §6).
+fn records(answer: Message, name: &Name) -> Vec<SRV> {
+    let mut owner = name;
+    // Aliases may lead in a circle.
+    for _ in &answer.answers {
+        let alias = answer.answers.iter().find_map(|record| match &record.data {
+            RData::CNAME(target) if record.name == *owner => Some(&target.0),
+            _ => None,
+        });
+        match alias {
+            Some(target) => owner = target,
+            None => break,
+        }
+    }
+    let owner = owner.clone();
+    let records = answer.answers.into_iter().filter(|record| record.name == owner);
     let records = records.filter_map(|record| {
         let RData::SRV(record) = record.data else { return None };
         Some(record)

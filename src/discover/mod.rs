@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use hickory_proto::rr::rdata::SRV;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::{Config, Endpoint, Problem, Srv, with_causes};
 use crate::observe::Metrics;
@@ -24,6 +24,8 @@ pub use ask::Error;
 
 /// Most endpoints of one name; of more, the first by their URLs.
 pub const MOST_ENDPOINTS: usize = 64;
+/// Most questions under way at once: each has a socket of its own.
+pub const MOST_QUESTIONS: usize = 64;
 /// For all name servers together: a start and a reload wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -50,7 +52,10 @@ impl Names {
             let wanted = config.agents.iter().filter_map(|agent| agent.upstream.srv.as_ref());
             wanted.filter(|srv| !known.contains_key(srv)).cloned().collect()
         };
-        let found = join_all(unknown.iter().map(find)).await;
+        let until = Instant::now() + PATIENCE;
+        let asking: Vec<_> = unknown.iter().map(|srv| timeout_at(until, find(srv))).collect();
+        let found = stream::iter(asking).buffered(MOST_QUESTIONS).collect::<Vec<_>>().await;
+        let found = found.into_iter().map(|found| found.unwrap_or(Err(Error::Silent)));
         let found: BTreeMap<&Srv, _> = unknown.iter().zip(found).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for (srv, endpoints) in &found {

@@ -1,11 +1,17 @@
 //! Which endpoints follow from records, and which name servers from `resolv.conf`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hickory_proto::op::{Message, MessageType};
 use hickory_proto::rr::Name;
 use hickory_proto::rr::rdata::SRV;
 
+use tokio::net::UdpSocket;
+
 use super::*;
+use crate::config::Environment;
 
 fn srv(secure: bool) -> Srv {
     Srv {
@@ -77,4 +83,47 @@ fn name_servers_of_the_system() {
     let expected = ["10.0.0.1:53", "[::1]:53", "10.0.0.2:53"].map(|text| text.parse::<SocketAddr>().unwrap());
     assert_eq!(ask::servers(text), expected);
     assert_eq!(ask::servers("options ndots:5\n"), []);
+}
+
+/// However many agents there are.
+#[tokio::test]
+async fn so_many_questions_are_under_way_at_most() {
+    const AGENTS: usize = 300;
+    let server = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    let address = server.local_addr().unwrap();
+    let (waiting, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (counted, seen) = (waiting.clone(), most.clone());
+    let serving = tokio::spawn(async move {
+        let mut bytes = [0; 1500];
+        loop {
+            let (length, caller) = server.recv_from(&mut bytes).await.unwrap();
+            let mut answer = Message::from_vec(&bytes[..length]).unwrap();
+            answer.metadata.message_type = MessageType::Response;
+            let (server, waiting) = (server.clone(), counted.clone());
+            seen.fetch_max(waiting.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                waiting.fetch_sub(1, Ordering::SeqCst);
+                server.send_to(&answer.to_vec().unwrap(), caller).await.unwrap();
+            });
+        }
+    });
+    let agents = (0..AGENTS).map(|index| {
+        format!(
+            "{{ name: a{index}, path: /a{index}, upstream: {{ srv: {{ name: n{index}.internal, dns_server: \"{address}\" }} }} }}, "
+        )
+    });
+    let text = format!(
+        "public_url: https://gateway.example\nlisteners: [ {{ name: public, address: 127.0.0.1:0 }} ]\nstate: {{ store: memory }}\nagents: [ {} ]",
+        agents.collect::<String>()
+    );
+    let mut config = crate::config::parse(&text, Path::new("/"), &Environment::default()).unwrap();
+    let problems = Names::new(&Metrics::new().unwrap()).settle(&mut config).await;
+    assert_eq!(problems.len(), AGENTS);
+    assert!(
+        problems.iter().all(|problem| problem.cause.contains("names no host")),
+        "{problems:?}"
+    );
+    assert_eq!(most.load(Ordering::SeqCst), MOST_QUESTIONS);
+    serving.abort();
 }

@@ -248,8 +248,12 @@ fn look(paths: &[PathBuf], before: &[Seen]) -> Vec<Seen> {
 fn folder_content(folder: &Path) -> Option<[u8; 32]> {
     let names = files::fragments(folder).ok()?;
     let mut content = Vec::new();
-    for name in names {
-        let held = files::read(&folder.join(&name)).map(Zeroizing::new);
+    for (index, name) in names.iter().enumerate() {
+        let held = match name {
+            Ok(name) if index < files::MAX_FRAGMENTS => files::read(&folder.join(name)).map(Zeroizing::new).ok(),
+            Ok(_) | Err(_) => None,
+        };
+        let (Ok(name) | Err(name)) = name;
         content.extend_from_slice(&sha256(name.as_bytes()));
         content.extend_from_slice(&held.map_or([0; 32], |held| sha256(&held)));
     }

@@ -21,18 +21,23 @@ pub fn front_door(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>
     let route = route(check, raw, own, routes);
     let all = raw.agents.items().filter(|(_, agent)| !envelope::is_spoken_by(agent));
     let all: Vec<&String> = all.filter_map(|(_, agent)| agent.name.as_ref()).collect();
+    // Agents in files of their own come and go: one that is not there is one that is not in service.
+    let may_come = |name: &str| {
+        let mut named = raw.agents.items().filter_map(|(_, agent)| agent.name.as_deref());
+        raw.agents_directory.is_some() && !named.any(|known| known == name)
+    };
     let mut agents: Vec<String> = Vec::new();
     for (index, name) in own.agents.items() {
         let key = place("front_door.agents", index);
         if agents.contains(name) {
             check.problem(&key, format!("`{name}` is named twice"));
-        } else if known(check, &key, name, &all) {
+        } else if may_come(name) || known(check, &key, name, &all) {
             agents.push(name.clone());
         }
     }
     if own.agents.is_empty() {
         agents = all.into_iter().cloned().collect();
-        if agents.is_empty() {
+        if agents.is_empty() && raw.agents_directory.is_none() {
             check.problem("front_door", "no agent of A2A stands behind it");
         }
     }
@@ -47,6 +52,7 @@ pub fn front_door(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>
     let max_age = check.time("front_door.max_age", own.max_age, Duration::ZERO, DAY * 30);
     let metadata_key = check.text("front_door.metadata_key", own.metadata_key.as_ref());
     let behind: Vec<&String> = agents.iter().collect();
+    let may_come = |name: &str| own.agents.is_empty() && may_come(name);
     let mut rules = Vec::new();
     for (index, rule) in own.rules.items() {
         let key = place("front_door.rules", index);
@@ -55,11 +61,11 @@ pub fn front_door(check: &mut Check<'_>, raw: &Raw, routes: &[Option<AgentRoute>
             .as_ref()
             .and_then(|source| check.expression(&join(&key, "when"), source, &Scope::front_door(), &Type::Bool));
         let agent = rule.agent.as_ref();
-        let agent = agent.filter(|name| known(check, &join(&key, "agent"), name, &behind));
+        let agent = agent.filter(|name| may_come(name) || known(check, &join(&key, "agent"), name, &behind));
         rules.extend(when.zip(agent.cloned()).map(|(when, agent)| FrontRule { when, agent }));
     }
     let default = own.default.as_ref();
-    let default = default.filter(|name| known(check, "front_door.default", name, &behind));
+    let default = default.filter(|name| may_come(name) || known(check, "front_door.default", name, &behind));
     let mut limits = Rules::default();
     limits.add(check, "rate_limits", &raw.rate_limits);
     limits.add(check, "front_door.limits", &own.limits);

@@ -1,10 +1,13 @@
 //! Agents from files of their own: which of them are taken, and how mistakes in them are told.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::super::fragments::{self, Found};
 use super::super::{Blame, Config, Environment, Fragments, Problem, Standing, examine_again, render};
+use super::super::{files, load, tree};
 
 const MAIN: &str = "
 public_url: https://agents.example.com
@@ -332,4 +335,65 @@ fn what_is_found_later_is_told_in_the_words_of_the_file() {
     );
     let places: Vec<_> = config.fragments.in_force.iter().map(|one| one.agents.clone()).collect();
     assert_eq!(places, [0..1, 1..2]);
+}
+
+/// A place of the gateway that a file claims is told under the gateway's key, so that it must be tried whose fault it is.
+#[test]
+fn one_bad_file_among_many_is_found_in_few_steps() {
+    let root = tree::parse(&format!("{MAIN}front_door: {{}}")).unwrap();
+    let files = (0..200).map(|n| (format!("f{n:03}.yaml"), agent(&format!("n{n}"), &format!("/n{n}"))));
+    let bad = ["f100a.yaml", "f150a.yaml"].map(|file| (file.to_owned(), agent(&file[..5], "/")));
+    let found = Found::of(files.chain(bad));
+    let checks = Cell::new(0);
+    let environment = Environment::default();
+    let settled = fragments::settle(&root, &found, &environment, &Standing::default(), |root| {
+        checks.set(checks.get() + 1);
+        load::fit(root, Path::new("/"), Vec::new())
+    });
+    let config = settled.unwrap_or_else(|invalid| panic!("{}", render(&invalid.problems)));
+    assert_eq!(config.agents.len(), 200);
+    assert_eq!(
+        refused(&config),
+        [
+            "f100a.yaml: front_door: has the place of f100a.yaml: path; choose another `path` or `host`",
+            "f150a.yaml: path (line 2): `/` is already used by f100a.yaml: path",
+        ]
+    );
+    assert!(checks.get() < 50, "{} checks", checks.get());
+}
+
+#[test]
+fn what_is_more_than_room_is_left_out_and_told() {
+    let folder = Folder::new("");
+    for n in 0..files::MAX_FRAGMENTS {
+        folder.put(&format!("{n:05}.yaml"), "[]");
+    }
+    folder.put("z.yaml", &agent("z", "/z")).remove("00000.yaml");
+    let first = folder.first();
+    assert_eq!((names(&first), refused(&first)), (vec!["z"], vec![]));
+    // What is in force stays, a start takes the first ones.
+    folder.put("00000.yaml", &agent("a", "/a"));
+    let told = |config: &Config| refused(config)[0].starts_with("agents_directory: ") && refused(config).len() == 1;
+    let second = folder.after(&first);
+    assert_eq!(
+        (names(&second), told(&second)),
+        (vec!["z"], true),
+        "{:?}",
+        refused(&second)
+    );
+    let started = folder.first();
+    assert_eq!((names(&started), told(&started)), (vec!["a"], true));
+}
+
+/// The front door may name agents that come with their files, and stand before nobody.
+#[test]
+fn a_front_door_waits_for_files() {
+    let folder = Folder::new("front_door: { agents: [ a, b ], default: a, rules: [ { when: \"true\", agent: b } ] }");
+    assert_eq!(folder.first().front_door.unwrap().agents, ["a", "b"]);
+    assert!(Folder::new("front_door: {}").first().agents.is_empty());
+    let folder = Folder::new("front_door: { agents: [ a ], default: b }");
+    assert_eq!(
+        folder.read(&Fragments::default()).unwrap_err(),
+        "front_door.default (line 6): no agent behind the front door is called `b`\n"
+    );
 }

@@ -128,7 +128,7 @@ impl Pipeline {
         }
         // Only where no choice is left to the caller: one agent alone is meant anyway.
         if let [only] = scene.members.as_slice()
-            && came.front.behind.len() == 1
+            && section.agents.len() == 1
         {
             return Ok(Chosen::One(How::Default, only));
         }

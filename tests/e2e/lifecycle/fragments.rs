@@ -13,13 +13,13 @@ use super::reload::{OK, REFUSED, replace};
 use crate::harness::agent::tasks;
 use crate::harness::{Agent, Gateway, KEY_HASH, eventually, get, post, send};
 
-const METRIC: &str = "a2a_gateway_fragments_refused";
+pub(super) const METRIC: &str = "a2a_gateway_fragments_refused";
 
-async fn agent() -> Agent {
+pub(super) async fn agent() -> Agent {
     Agent::start(tasks(|| "t".to_owned())).await
 }
 
-fn main(own: &str) -> String {
+pub(super) fn main(own: &str) -> String {
     format!(
         r#"
 public_url: https://gateway.example
@@ -36,7 +36,7 @@ agents: [ {own} ]
     )
 }
 
-fn entry(name: &str, address: SocketAddr, more: &str) -> String {
+pub(super) fn entry(name: &str, address: SocketAddr, more: &str) -> String {
     format!(
         "{{ name: {name}, path: /{name}, upstream: {{ endpoints: [ {{ url: \"http://{address}/\" }} ] }}, {more} }}"
     )
@@ -51,17 +51,22 @@ fn trusting(name: &str) -> String {
         .replace("} ] }", "} ], tls: { ca: none.pem } }")
 }
 
-struct Site {
-    folder: TempDir,
-    gateway: Gateway,
+pub(super) struct Site {
+    pub(super) folder: TempDir,
+    pub(super) gateway: Gateway,
 }
 
 impl Site {
     /// With these files in the folder.
-    async fn start(own: &str, files: &[(&str, &str)]) -> Self {
+    pub(super) async fn start(own: &str, files: &[(&str, &str)]) -> Self {
+        Self::of(&main(own), files).await
+    }
+
+    /// With this configuration file.
+    pub(super) async fn of(text: &str, files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("conf.d")).unwrap();
-        std::fs::write(folder.path().join("gateway.yaml"), main(own)).unwrap();
+        std::fs::write(folder.path().join("gateway.yaml"), text).unwrap();
         for (file, text) in files {
             std::fs::write(folder.path().join("conf.d").join(file), text).unwrap();
         }
@@ -70,28 +75,28 @@ impl Site {
         Self { folder, gateway }
     }
 
-    fn files(&self) -> std::path::PathBuf {
+    pub(super) fn files(&self) -> std::path::PathBuf {
         self.folder.path().join("conf.d")
     }
 
-    fn put(&self, file: &str, text: &str) {
+    pub(super) fn put(&self, file: &str, text: &str) {
         replace(&self.files(), file, text);
     }
 
-    async fn status(&self, agent: &str) -> u16 {
+    pub(super) async fn status(&self, agent: &str) -> u16 {
         post(self.gateway.address, &format!("/{agent}"), &send("1", "x"))
             .await
             .status
     }
 
-    async fn becomes(&self, agent: &str, status: u16) {
+    pub(super) async fn becomes(&self, agent: &str, status: u16) {
         eventually(&format!("{agent} answers {status}"), || async {
             self.status(agent).await == status
         })
         .await;
     }
 
-    async fn shown(&self) -> Value {
+    pub(super) async fn shown(&self) -> Value {
         get(self.gateway.admin, "/fragments").await.json()
     }
 }

@@ -6,6 +6,7 @@ mod cards;
 mod drain;
 mod examples;
 mod fragments;
+mod fragments_apart;
 mod keys;
 pub mod program;
 pub mod reload;

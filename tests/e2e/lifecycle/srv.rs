@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use hickory_proto::op::{Message, MessageType, ResponseCode};
-use hickory_proto::rr::rdata::SRV;
+use hickory_proto::rr::rdata::{CNAME, SRV};
 use hickory_proto::rr::{Name, RData, Record};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,6 +29,10 @@ pub(super) enum Word {
     Long(Vec<(u16, u16)>),
     Code(ResponseCode),
     Nothing,
+    /// Records of these names, CNAMEs among them, as they stand: owner, and what it says.
+    Records(Vec<(&'static str, RData)>),
+    /// Whatever bytes, behind the number of the question.
+    Bytes(Vec<u8>),
 }
 
 pub(super) struct NameServer {
@@ -84,7 +88,7 @@ impl NameServer {
         }
     }
 
-    fn say(&self, word: Word) {
+    pub(super) fn say(&self, word: Word) {
         *self.word.lock().unwrap() = word;
     }
 
@@ -110,6 +114,17 @@ fn answer(question: &Message, word: &Word, whole: bool) -> Option<Vec<u8>> {
             (&[][..], false)
         }
         Word::Nothing => return None,
+        Word::Records(records) => {
+            for (owner, data) in records {
+                let owner = Name::from_ascii(owner).unwrap();
+                answer.add_answer(Record::from_rdata(owner, 1, data.clone()));
+            }
+            (&[][..], false)
+        }
+        Word::Bytes(bytes) => {
+            let number = question.metadata.id.to_be_bytes();
+            return Some([&number, &**bytes].concat());
+        }
     };
     answer.metadata.truncation = cut;
     for (priority, port) in hosts {
@@ -295,4 +310,75 @@ async fn a_start_without_an_answer_says_so_and_a_check_asks_nobody() {
         server.address
     );
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+}
+
+fn srv(port: u16) -> RData {
+    RData::SRV(SRV::new(0, 1, port, Name::from_ascii("localhost.").unwrap()))
+}
+
+fn cname(target: &str) -> RData {
+    RData::CNAME(CNAME(Name::from_ascii(target).unwrap()))
+}
+
+/// RFC 5452 §6: what stands beside the answer is nobody's word; RFC 1034 §3.6.2: the name may be another one's alias.
+#[tokio::test]
+async fn records_of_another_name_are_no_endpoints() {
+    let (a, b) = (named("of-a").await, named("of-b").await);
+    let (at_a, at_b) = (a.address.port(), b.address.port());
+    let server = NameServer::start(Word::Records(vec![
+        ("_a2a._tcp.evil.example.", srv(at_b)),
+        ("_A2A._tcp.Maps.internal.", srv(at_a)),
+    ]))
+    .await;
+    let desk = Desk::of(&yaml(server.address, "100ms")).await;
+    assert_eq!(urls(&desk).await, sorted(&[&a]));
+    // In any order.
+    server.say(Word::Records(vec![
+        ("_a2a._tcp.third.example.", srv(at_b)),
+        ("_a2a._tcp.other.example.", cname("_a2a._tcp.third.example.")),
+        ("_a2a._tcp.maps.internal.", cname("_a2a._tcp.other.example.")),
+        ("_a2a._tcp.evil.example.", srv(at_a)),
+    ]));
+    becomes(&desk, &[&b]).await;
+    for circle in [
+        vec![("_a2a._tcp.evil.example.", srv(at_a))],
+        vec![
+            ("_a2a._tcp.maps.internal.", cname("_a2a._tcp.other.example.")),
+            ("_a2a._tcp.other.example.", cname("_a2a._tcp.maps.internal.")),
+            ("_a2a._tcp.evil.example.", srv(at_a)),
+        ],
+    ] {
+        server.say(Word::Records(circle));
+        let before = desk.gateway.metric(FAILURES).await;
+        eventually("two failures are counted", || async {
+            desk.gateway.metric(FAILURES).await >= before + 2.0
+        })
+        .await;
+        assert_eq!(urls(&desk).await, sorted(&[&b]));
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_name_server_sends_changes_nothing() {
+    let a = named("of-a").await;
+    let server = NameServer::start(at(&[&a])).await;
+    let desk = Desk::of(&yaml(server.address, "100ms")).await;
+    let head = |answers: u8| vec![0x81, 0x80, 0, 1, 0, answers, 0, 0, 0, 0];
+    let question = b"\x04_a2a\x04_tcp\x04maps\x08internal\0\0\x21\0\x01";
+    let behind = |answers: u8, more: &[u8]| [&*head(answers), question, more].concat();
+    for bytes in [
+        vec![],
+        vec![0xff; 600],
+        head(255),
+        // A name that leads to itself, and one that leads behind the end.
+        behind(1, b"\xc0\x2c\0\x21\0\x01\0\0\0\x01\0\x08\0\0\0\0\x1f\x90\xc0\x2c"),
+        behind(1, b"\xc0\x0c\0\x21\0\x01\0\0\0\x01\0\x08\0\0\0\0\x1f\x90\xff\xff"),
+        // Hosts that no URL can have.
+        behind(1, b"\xc0\x0c\0\x21\0\x01\0\0\0\x01\0\x0c\0\0\0\0\x1f\x90\x04a/b@\0"),
+        behind(1, b"\xc0\x0c\0\x21\0\x01\0\0\0\x01\0\x0b\0\0\0\0\x1f\x90\x03a#\xff\0"),
+    ] {
+        server.say(Word::Bytes(bytes));
+        server.asked_again(2).await;
+        assert_eq!((urls(&desk).await, &*made(&desk).await), (sorted(&[&a]), "of-a"));
+    }
 }

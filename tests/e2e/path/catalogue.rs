@@ -542,3 +542,62 @@ async fn operators_see_every_agent_and_why_one_is_not_listed() {
         (&json!("not ready"), None)
     );
 }
+
+/// A name is its agent's word, however long: those behind it in the list are found all the same.
+#[tokio::test]
+async fn a_long_name_hides_nobody_on_later_pages() {
+    let long = "a".repeat(30_000);
+    let (first, second) = (named(&long, "").await, named("b", "").await);
+    let gateway = start(&[("a", &first, ""), ("b", &second, "")], "catalogue: { page_size: 1 }").await;
+    for key in ["", KEY] {
+        let page = ask(&gateway, LIST, key).await;
+        assert_eq!(names(&page), [&*long]);
+        let token = page.json()["nextPageToken"].as_str().unwrap().to_owned();
+        let next = ask(&gateway, &format!("{LIST}?page_token={token}"), key).await;
+        assert_eq!(names(&next), ["b"]);
+    }
+}
+
+/// What one page holds in memory is bounded by bytes too, whatever cards say.
+#[tokio::test]
+async fn a_page_of_long_entries_ends_early() {
+    let long = "d".repeat(900 * 1024);
+    let card = CARD.replace("\"description\":\"d\"", &format!("\"description\":\"{long}\""));
+    assert!(card.len() > long.len());
+    let agent = with_card(&card).await;
+    let entries = ["a", "b", "c", "d", "e", "f"].map(|name| (name, &agent, ""));
+    let gateway = start(&entries, "catalogue: {}").await;
+    for key in ["", KEY] {
+        let page = ask(&gateway, LIST, key).await;
+        assert_eq!(names(&page).len(), 5);
+        let token = page.json()["nextPageToken"].as_str().unwrap().to_owned();
+        let next = ask(&gateway, &format!("{LIST}?page_token={token}"), key).await;
+        assert_eq!((names(&next).len(), next.json().get("nextPageToken")), (1, None));
+    }
+}
+
+/// This gateway has one thread: while rules are asked about a thousand skills, others are served.
+#[tokio::test]
+async fn nobody_waits_for_a_list_of_many_skills() {
+    let skills = (0..100).map(|n| json!({ "id": format!("s{n}"), "name": "n", "description": "d", "tags": [] }));
+    let agent = with_card(&skilled("A", &skills.collect())).await;
+    let rules = ["{ when: \"principal.id == 'nobody' && message.metadata.x == 'y'\" }"; 10].join(", ");
+    let more = format!("policy: {{ skill: \"https://example.com/skill/v1\", allow: [ {rules} ] }}");
+    let paths: Vec<String> = (0..20).map(|n| format!("a{n}")).collect();
+    let entries: Vec<_> = paths.iter().map(|path| (&**path, &agent, &*more)).collect();
+    let gateway = start(&entries, "catalogue: {}").await;
+    let asking = ask(&gateway, LIST, KEY);
+    tokio::pin!(asking);
+    let mut others = 0;
+    let list = loop {
+        tokio::select! {
+            list = &mut asking => break list,
+            card = get(gateway.address, "/a0/.well-known/agent-card.json") => {
+                assert_eq!(card.status, 200);
+                others += 1;
+            }
+        }
+    };
+    assert!(names(&list).is_empty());
+    assert!(others > 3, "{others} were served meanwhile");
+}
