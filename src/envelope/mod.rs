@@ -19,7 +19,7 @@ use tokio_util::sync::DropGuard;
 use crate::a2a::ContextId;
 use crate::a2a::envelope::{Kind, Message};
 use crate::authenticate::{Principal, Requirement, pattern};
-use crate::config::{self, CallerPattern, LimitBound, LimitKey, RateLimit, RateOf};
+use crate::config::{self, CallerPattern, RateLimit};
 use crate::drain::Drain;
 use crate::observe::{EnvelopeMetrics, Metrics};
 use crate::ratelimit::RateLimiter;
@@ -54,19 +54,7 @@ pub struct Limiters {
 impl Limiters {
     /// Most distinct keys that each remembers.
     pub fn start(config: &config::Envelope, keys: usize, drain: &Drain) -> Self {
-        let (count, period) = config.authentication_rate;
-        let guesses = RateLimit {
-            name: "authentication".to_owned(),
-            per: LimitKey::Address,
-            operations: Vec::new(),
-            bound: LimitBound::Rate {
-                count,
-                period,
-                burst: count,
-                of: RateOf::Calls,
-            },
-            shared: false,
-        };
+        let guesses = RateLimit::of_addresses("authentication", config.authentication_rate);
         let (scope, jobs) = drain.scope();
         let [known, unknown] = [&config.rate_limits[..], &[guesses]].map(|rules| {
             let limiter = RateLimiter::build(rules, keys);

@@ -22,7 +22,7 @@ use crate::authorize;
 use crate::card::{self, Published};
 use crate::catalogue::query::{Filter, Query};
 use crate::catalogue::{self, Entry, ai, api};
-use crate::config::{self, ApiKeyPlace, Config, LimitBound, LimitKey, Listed, RateLimit, RateOf, SchemeKind};
+use crate::config::{self, ApiKeyPlace, Config, Listed, RateLimit, SchemeKind};
 use crate::drain::Drain;
 use crate::gather::token::Binding;
 use crate::ratelimit::{RateLimiter, Slot, Stage};
@@ -117,21 +117,8 @@ enum Page {
 impl Budget {
     /// Most distinct keys that each rule remembers.
     pub fn start(section: &config::Catalogue, keys: usize, drain: &Drain) -> Self {
-        let (count, period) = section.rate;
-        let own = RateLimit {
-            name: "catalogue".to_owned(),
-            per: LimitKey::Address,
-            operations: Vec::new(),
-            bound: LimitBound::Rate {
-                count,
-                period,
-                burst: count,
-                of: RateOf::Calls,
-            },
-            shared: false,
-        };
         let mut rules = section.rate_limits.clone();
-        rules.push(own);
+        rules.push(RateLimit::of_addresses("catalogue", section.rate));
         let limiter = RateLimiter::build(&rules, keys);
         let (scope, jobs) = drain.scope();
         limiter.start(&scope);

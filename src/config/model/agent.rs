@@ -290,6 +290,24 @@ pub struct RateLimit {
     pub shared: bool,
 }
 
+impl RateLimit {
+    /// So many calls each period from an address, at once or one by one.
+    pub fn of_addresses(name: &str, (count, period): (u32, Duration)) -> Self {
+        Self {
+            name: name.to_owned(),
+            per: LimitKey::Address,
+            operations: Vec::new(),
+            bound: LimitBound::Rate {
+                count,
+                period,
+                burst: count,
+                of: RateOf::Calls,
+            },
+            shared: false,
+        }
+    }
+}
+
 /// Whose budget a rule is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitKey {
