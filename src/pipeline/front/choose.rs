@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use http::request;
 
-use super::{Came, Member};
+use super::Came;
+use super::scene::Member;
 use crate::a2a::card::gather::CHOICE;
 use crate::a2a::json::Limits;
 use crate::a2a::metadata::{self, Metadata};

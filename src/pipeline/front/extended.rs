@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use http::{HeaderValue, header, request};
 
-use super::{Came, Member, parts};
+use super::Came;
+use super::scene::{Member, parts};
 use crate::a2a::card::{self, Finish, gather};
 use crate::authenticate::Principal;
 use crate::authorize::Asked;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use http::request;
 
-use super::{Came, Scene};
+use super::Came;
+use super::scene::Scene;
 use crate::authenticate::{self, Principal};
 use crate::pipeline::{Agent, Downstream, Enforced, Pipeline};
 use crate::ratelimit::{Limited, Slot, Stage};

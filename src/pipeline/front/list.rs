@@ -11,7 +11,9 @@ use http::{HeaderValue, Method, Uri, header, request};
 use http_body_util::Full;
 use tokio::time::Instant;
 
-use super::{Came, Member, NAME, own_tenant};
+use super::scene::Member;
+use super::turn::own_tenant;
+use super::{Came, NAME};
 use crate::a2a::jsonrpc::code;
 use crate::a2a::listing::read_listing;
 use crate::a2a::translate::{Original, Pair};

@@ -11,38 +11,39 @@ mod explain;
 mod extended;
 mod known;
 mod list;
+mod scene;
+mod turn;
 
-use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use http::{header, request};
+use http::request;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio_util::sync::DropGuard;
 
-use super::{Agent, Downstream, Enforced, Pipeline, note_call};
-use crate::a2a::card::{Edits, Publication, gather};
+use self::scene::Scene;
+use super::{Agent, Downstream, Pipeline, note_call};
 use crate::a2a::json::Limits;
-use crate::a2a::{Addressed, Binding, Call, Generation, Operation, grpc, tenant, v0_1};
-use crate::authenticate::{self, Principal, Requirement, Resource, Verifiers};
+use crate::a2a::{Addressed, Call, Generation, Operation, tenant};
+use crate::authenticate::{self, Principal, Resource};
 use crate::authorize::{self, Admitted, Asked, Ownership, Policies};
-use crate::card::{self, CardStore, Published};
+use crate::card::CardStore;
 use crate::config::{self, Listed, Policy, TaskOwner};
 use crate::drain::Drain;
 use crate::http::hygiene;
+use crate::observe::TraceId;
 use crate::observe::record::RequestId;
-use crate::observe::{Reason, TraceId};
+use crate::parse;
 use crate::ratelimit::{Ledger, Limited, Metered, RateLimiter, Slot, Stage};
 use crate::respond::Reject;
 use crate::respond::answered::Answered;
 use crate::respond::body::Held;
 use crate::route::{AgentIndex, Place, RouteMatch};
 use crate::signing::CardSigner;
-use crate::{a2a, parse};
 
 /// What it is called where agents have names: no agent can be called so.
 pub const NAME: &str = "front door";
@@ -87,26 +88,6 @@ pub struct Ground<'a> {
     pub resource: Resource,
     pub rooted: bool,
     pub index: AgentIndex,
-}
-
-/// The agents behind it as they are at a moment, and what follows from that.
-pub(super) struct Scene {
-    members: Vec<Member>,
-    requirement: Requirement,
-    served: Vec<Generation>,
-    bindings: Vec<Binding>,
-    v0_1: Option<v0_1::Methods>,
-    publication: Publication,
-    pub(super) metadata: Option<Arc<Published>>,
-}
-
-/// An agent that may be called.
-struct Member {
-    index: AgentIndex,
-    agent: Arc<Agent>,
-    enforced: Arc<Enforced>,
-    card: Arc<card::Current>,
-    listed: Listed,
 }
 
 /// A call that came, and what it came with.
@@ -166,171 +147,6 @@ impl FrontDoor {
             told: AtomicBool::new(false),
             _jobs: jobs,
         }
-    }
-
-    /// Where there is an agent that may be called.
-    pub(super) fn scene(&self, verifiers: &Verifiers) -> Result<Arc<Scene>, Reject> {
-        let not_ready = || Reject::new(Reason::AgentNotReady);
-        if let Some(known) = self.scene.load().as_ref().filter(|scene| self.shows(scene)) {
-            return Ok(Arc::clone(known));
-        }
-        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = self.scene.load().as_ref().filter(|scene| self.shows(scene)) {
-            return Ok(Arc::clone(known));
-        }
-        let scene = Arc::new(self.make(verifiers).ok_or_else(not_ready)?);
-        let parts = parts(&scene.members, |member| member.listed == Listed::Public);
-        let origin = gather::gather(&parts, &scene.publication.enforced, &self.section.card, |_, _| true);
-        self.store.accept(NAME, origin, scene.publication.clone());
-        self.scene.store(Some(Arc::clone(&scene)));
-        Ok(scene)
-    }
-
-    pub(super) fn card(&self, verifiers: &Verifiers) -> Result<Arc<card::Current>, Reject> {
-        self.scene(verifiers)?;
-        self.store.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))
-    }
-
-    fn members(&self) -> impl Iterator<Item = (&Behind, Arc<Enforced>, Arc<card::Current>)> {
-        self.behind.iter().filter_map(|behind| {
-            let enforced = behind.agent.in_service().ok()?;
-            Some((behind, enforced, behind.agent.card.current()?))
-        })
-    }
-
-    /// Those that are not in service at this moment.
-    fn absent<'a>(&'a self, scene: &'a Scene) -> impl Iterator<Item = &'a Behind> {
-        let is_there = |behind: &&Behind| scene.members.iter().any(|member| member.index == behind.index);
-        self.behind.iter().filter(move |behind| !is_there(behind))
-    }
-
-    fn shows(&self, scene: &Scene) -> bool {
-        let mut known = scene.members.iter();
-        let same = self.members().all(|(_, enforced, card)| {
-            known
-                .next()
-                .is_some_and(|member| Arc::ptr_eq(&member.enforced, &enforced) && Arc::ptr_eq(&member.card, &card))
-        });
-        same && known.next().is_none()
-    }
-
-    fn make(&self, verifiers: &Verifiers) -> Option<Scene> {
-        let all: Vec<_> = self.members().collect();
-        let served = Generation::SPOKEN.into_iter();
-        let served: Vec<_> = served
-            .filter(|generation| all.iter().all(|(_, enforced, _)| enforced.served.contains(generation)))
-            .collect();
-        let speaks = |enforced: &Enforced, binding| enforced.spoken.iter().any(|spoken| spoken.binding == binding);
-        let bindings = Binding::ALL.into_iter();
-        let bindings: Vec<_> = bindings
-            .filter(|binding| *binding != Binding::Grpc || self.rooted)
-            .filter(|binding| {
-                let serves = |(behind, enforced, _): &(&Behind, Arc<Enforced>, _)| {
-                    behind.translates || speaks(enforced, *binding)
-                };
-                all.iter().all(serves)
-            })
-            .collect();
-        if all.is_empty() {
-            return None;
-        }
-        if served.is_empty() || bindings.is_empty() {
-            if !self.told.swap(true, Ordering::Relaxed) {
-                tracing::error!(
-                    "the front door serves nothing, because its agents have no generation or no binding in common; set \
-                     `translate: true` or leave some out of front_door.agents"
-                );
-            }
-            return None;
-        }
-        self.told.store(false, Ordering::Relaxed);
-        let of_0_1 = all.iter().map(|(behind, enforced, _)| {
-            let strict = enforced.is_of_0_1().then_some(v0_1::Methods::Strict);
-            behind.agent.v0_1.or(strict)
-        });
-        let of_0_1: Option<Vec<_>> = of_0_1.collect();
-        // Whatever one of them takes; another one refuses what it does not.
-        let v0_1 = of_0_1.map(|methods| match methods.contains(&v0_1::Methods::Lenient) {
-            true => v0_1::Methods::Lenient,
-            false => v0_1::Methods::Strict,
-        });
-        let members: Vec<Member> = all
-            .into_iter()
-            .map(|(behind, enforced, card)| Member {
-                index: behind.index,
-                agent: behind.agent.clone(),
-                enforced,
-                card,
-                listed: behind.listed,
-            })
-            .collect();
-        let enforced = gather::any_of(members.iter().map(|member| &member.card.publication.enforced));
-        let requirement = verifiers.resolve(&enforced, &self.resource).ok()?;
-        let name = self.section.card.get("name").and_then(serde_json::Value::as_str);
-        let metadata = verifiers.describe(&enforced, &self.resource, name);
-        let parts = parts(&members, |_| true);
-        let pushes = |claims: fn(&Publication) -> bool| parts.iter().all(|part| claims(part.publication));
-        let publication = Publication {
-            public_url: self.public_url.clone(),
-            served: served.clone(),
-            by_version: false,
-            v0_1: v0_1.is_some(),
-            // Made of published cards, which leave nothing out.
-            written: Generation::V0_3,
-            bindings: bindings.clone(),
-            spoken: Binding::JsonRpc,
-            schemes: gather::schemes(&parts),
-            enforced,
-            streaming: true,
-            push: pushes(|publication| publication.push),
-            push_v0_1: pushes(|publication| publication.push_v0_1),
-            extended: true,
-            upstream: Vec::new(),
-            original: false,
-            edits: Edits::default(),
-        };
-        drop(parts);
-        Some(Scene {
-            members,
-            requirement,
-            served,
-            bindings,
-            v0_1,
-            publication,
-            metadata: metadata.map(|body| Arc::new(Published::new(body, self.section.max_age))),
-        })
-    }
-}
-
-fn parts<'m>(members: &'m [Member], named: impl Fn(&Member) -> bool) -> Vec<gather::Part<'m>> {
-    let parts = members.iter().map(|member| gather::Part {
-        named: named(member),
-        name: &member.agent.metrics.name,
-        origin: &member.card.origin,
-        publication: &member.card.publication,
-    });
-    parts.collect()
-}
-
-impl Scene {
-    pub(super) fn bindings(&self) -> &[Binding] {
-        &self.bindings
-    }
-
-    /// The paths of the other bindings say it themselves.
-    fn serves(&self, addressed: &Addressed) -> Result<(), Reject> {
-        match addressed {
-            Addressed::JsonRpc if !self.bindings.contains(&Binding::JsonRpc) => Err(Reject::new(Reason::NoRoute)),
-            Addressed::JsonRpc | Addressed::HttpJson(_) | Addressed::Grpc(_) => Ok(()),
-        }
-    }
-
-    fn member(&self, name: &str) -> Option<&Member> {
-        self.members.iter().find(|member| *member.agent.metrics.name == *name)
-    }
-
-    fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.members.iter().map(|member| &member.agent.metrics.name)
     }
 }
 
@@ -491,85 +307,6 @@ impl Pipeline {
         }
         called
     }
-
-    /// What callers show for other agents is withheld from one that gets their credentials; others get none.
-    fn withhold(&self, member: &Member, parts: &mut request::Parts) {
-        if !member.agent.forward_credentials {
-            return;
-        }
-        let mut others = self.verifiers.places().clone();
-        others.headers.push(header::AUTHORIZATION);
-        for requirement in member.enforced.requirements() {
-            others = others.but(&requirement.own_places());
-        }
-        for name in &others.headers {
-            parts.headers.remove(name);
-        }
-        let kept = parts.uri.query().map(|query| others.strip_query(query));
-        if let Some(Cow::Owned(query)) = kept {
-            let target = match query.as_str() {
-                "" => parts.uri.path().to_owned(),
-                query => format!("{}?{query}", parts.uri.path()),
-            };
-            authenticate::keep(parts);
-            parts.uri = target.parse().unwrap_or_default();
-        }
-    }
-
-    /// Makes of the call one to the agent; what comes back is its body.
-    fn turn(
-        &self,
-        came: &mut Came<'_>,
-        member: &Member,
-        told: Option<&str>,
-        place: &mut Place,
-        parts: &mut request::Parts,
-    ) -> Result<Bytes, Reject> {
-        if came.bytes.len() > member.agent.body_bytes {
-            return Err(Reject::new(Reason::BodyTooLarge));
-        }
-        self.address(came, member, told, place, parts)?;
-        self.withhold(member, parts);
-        match came.addressed {
-            Addressed::Grpc(_) => grpc::frame(&came.bytes).map_err(|_| Reject::new(Reason::BodyTooLarge)),
-            Addressed::JsonRpc | Addressed::HttpJson(_) => Ok(came.bytes.clone()),
-        }
-    }
-
-    /// The agent is told its own tenant, whatever its caller chose it by.
-    fn address(
-        &self,
-        came: &mut Came<'_>,
-        member: &Member,
-        told: Option<&str>,
-        place: &mut Place,
-        parts: &mut request::Parts,
-    ) -> Result<(), Reject> {
-        let own = own_tenant(member, came.call.generation);
-        if told == own || came.call.generation != Generation::V1_0 {
-            return Ok(());
-        }
-        let unreadable = |_: a2a::json::Error| Reject::new(Reason::ParseError);
-        came.bytes = tenant::write(&came.addressed, &came.bytes, own, self.json).map_err(unreadable)?;
-        hygiene::drop_digests(&mut parts.headers);
-        if let Addressed::HttpJson(target) = &came.addressed {
-            let base = match place {
-                Place::Below { base } => *base,
-                Place::Rpc | Place::Card | Place::Metadata => 0,
-            };
-            let path = parts.uri.path().get(base..).unwrap_or_default();
-            let (target, mut path) = tenant::write_target(target, path, own);
-            if let Some(query) = parts.uri.query().and_then(tenant::without_in_query) {
-                path.push('?');
-                path.push_str(&query);
-            }
-            authenticate::keep(parts);
-            parts.uri = path.parse().map_err(|_| Reject::new(Reason::BadHead))?;
-            came.addressed = Addressed::HttpJson(Box::new(target));
-            *place = Place::Below { base: 0 };
-        }
-        Ok(())
-    }
 }
 
 impl Came<'_> {
@@ -580,11 +317,4 @@ impl Came<'_> {
             .then(|| tenant::read(&self.addressed, &self.bytes, limits))
             .flatten()
     }
-}
-
-/// What an agent wants to be told with calls that come in this generation.
-fn own_tenant(member: &Member, generation: Generation) -> Option<&str> {
-    let spoken = member.enforced.spoken(generation)?;
-    let spoken = (spoken.generation == Generation::V1_0).then_some(spoken)?;
-    spoken.tenant.as_deref()
 }
