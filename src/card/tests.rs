@@ -666,6 +666,13 @@ async fn a_card_whose_signature_has_ended_does_not_stay_because_another_one_is_h
         seconds(1).await;
         assert!(store.current().is_none(), "neither the ended one nor the held one");
     }
+    let CardState::OutOfService { reason } = &*store.state() else {
+        panic!("in service")
+    };
+    assert!(
+        reason.contains("of the approved one has expired"),
+        "it is not put in service for a moment each time: {reason}"
+    );
     assert!(store.approval().differing().is_some_and(|differing| differing.held));
     // Signed anew.
     script.answers.lock().unwrap().clear();

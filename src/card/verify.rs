@@ -110,7 +110,7 @@ impl Verifier {
             .into_iter()
             .map(|(reading, payload)| (reading, URL_SAFE_NO_PAD.encode(payload)))
             .collect();
-        let (mut held, mut until) = (Vec::new(), None::<u64>);
+        let mut held = Vec::new();
         let (mut reasons, mut missing) = (Vec::new(), None);
         let mut asked = Asked::new();
         for (index, signature) in signatures.iter().take(MAX_SIGNATURES).enumerate() {
@@ -136,11 +136,7 @@ impl Verifier {
             };
             match self.held(&place, &mut asked, &header, signature, &readings).await {
                 Ok(Ok(found)) => {
-                    held.extend(found);
-                    until = match (until, header.expires) {
-                        (Some(one), Some(other)) => Some(one.min(other)),
-                        (one, other) => one.or(other),
-                    };
+                    held.extend(found.into_iter().map(|reading| (reading, header.expires)));
                 }
                 Ok(Err(reason)) => refuse(&reason),
                 Err(error) => missing = Some(error),
@@ -152,7 +148,8 @@ impl Verifier {
                 None => untrusted(&format!("no signature of the card holds ({})", reasons.join("; "))),
             });
         }
-        let mut signed = covered(&origin, &held).map_err(|error| untrusted(&error.to_string()))?;
+        let (until, held) = (until(&held), held.into_iter().map(|(reading, _)| reading));
+        let mut signed = covered(&origin, &held.collect::<Vec<_>>()).map_err(|error| untrusted(&error.to_string()))?;
         signed.document = origin.document;
         signed.until = until;
         Ok(signed)
@@ -268,6 +265,16 @@ impl Verifier {
         fetched.insert(url.clone(), known);
         Ok(keys)
     }
+}
+
+/// When the first of the readings has no signature any more.
+fn until(held: &[(Reading, Option<u64>)]) -> Option<u64> {
+    let last = |reading: Reading| {
+        let ends = held.iter().filter(|(known, _)| *known == reading);
+        ends.map(|(_, end)| end.unwrap_or(u64::MAX)).max()
+    };
+    let first = held.iter().filter_map(|(reading, _)| last(*reading)).min();
+    first.filter(|end| *end < u64::MAX)
 }
 
 fn untrusted(reason: &str) -> Unverified {

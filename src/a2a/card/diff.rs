@@ -283,8 +283,11 @@ fn others(card: &OriginCard) -> BTreeMap<String, Value> {
 
 /// A card is text of strangers: nothing of it may act on who reads a log or a terminal.
 fn cut(text: &str) -> String {
+    // Also what nobody sees: two texts would look alike.
     let acts = |c: &char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        c.is_control()
+            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
     };
     let mut chars = text.chars().map(|c| if acts(&c) { '\u{fffd}' } else { c });
     let mut short: String = chars.by_ref().take(LONGEST).collect();

@@ -74,7 +74,7 @@ pub struct OriginCard {
     pub duplicate_skills: Vec<(usize, Value)>,
     /// How somebody signed it who is believed, if not as a whole; nothing else is left of it then.
     pub signed: Vec<Reading>,
-    /// When the first of its signatures ends, as seconds since 1970, if it was looked at.
+    /// When its signatures hold no more for all that they are over, as seconds since 1970; `None`: never, or nobody looked.
     pub until: Option<u64>,
     /// The bytes as they were fetched, where somebody kept them.
     pub document: Option<Bytes>,

@@ -421,3 +421,35 @@ async fn a_reload_does_not_approve_a_signed_card_that_is_held() {
     assert_eq!(get(gateway.address, CARD_PATH).await.json()["skills"][0]["id"], "one");
     assert!(held().await);
 }
+
+#[tokio::test]
+async fn a_card_is_believed_as_long_as_one_of_its_signatures_holds() {
+    let author = Author::new();
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let short = author.sign(CARD, &with("exp", json!(now + 4)), SDK).to_string();
+    let both = author.sign(&short, &header(), SDK).to_string();
+    let (one, two) = (agent(&short).await, agent(&both).await);
+    let (ending, _folder) = start(&one, &author.keys, FILE, "").await;
+    let (lasting, _other) = start(&two, &author.keys, FILE, "").await;
+    lasting.ready().await;
+    one.hide_card();
+    two.hide_card();
+    says(&ending, "expired").await;
+    let asked = two.cards();
+    eventually("it is looked for", || async { two.cards() > asked + 1 }).await;
+    assert_eq!(get(lasting.admin, "/ready").await.status, 200);
+}
+
+#[tokio::test]
+async fn no_more_than_sixteen_signatures_are_looked_at() {
+    let (author, other) = (Author::new(), Author::new());
+    let after = |count: usize| {
+        let card = (0..count).fold(CARD.to_owned(), |card, _| other.sign(&card, &header(), SDK).to_string());
+        author.signed(&card)
+    };
+    let agent = agent(&after(16)).await;
+    let (gateway, _folder) = start(&agent, &author.keys, FILE, "").await;
+    says(&gateway, "signature 16: it does not match the card").await;
+    agent.set_card(&after(15));
+    gateway.ready().await;
+}

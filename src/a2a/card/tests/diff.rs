@@ -136,6 +136,13 @@ fn differences_are_bounded_and_clean() {
     assert_eq!(shown.chars().count(), 201, "{shown}");
     assert!(shown.starts_with("\"\\u001b[31m\u{fffd}xxx"), "{shown}");
     assert!(!shown.contains(|c: char| c.is_control()));
+    // What nobody sees would make two addresses look like one.
+    let hidden = ["\u{ad}", "\u{61c}", "\u{200b}", "\u{2060}", "\u{feff}", "\u{e0061}"];
+    for hidden in hidden {
+        let after = with(|card| card["url"] = json!(format!("http://a{hidden}/")));
+        let found = differences(&origin(&card()), &origin(&after));
+        assert_eq!(found.listed[0].after.as_deref(), Some("\"http://a\u{fffd}/\""));
+    }
 }
 
 #[test]
