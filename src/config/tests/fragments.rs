@@ -342,13 +342,13 @@ fn what_is_found_later_is_told_in_the_words_of_the_file() {
 fn one_bad_file_among_many_is_found_in_few_steps() {
     let root = tree::parse(&format!("{MAIN}front_door: {{}}")).unwrap();
     let files = (0..200).map(|n| (format!("f{n:03}.yaml"), agent(&format!("n{n}"), &format!("/n{n}"))));
-    let bad = ["f100a.yaml", "f150a.yaml"].map(|file| (file.to_owned(), agent(&file[..5], "/")));
+    let bad = ["f100a.yaml", "f150a.yaml"].map(|file| (file.to_owned(), agent(&file.replace(".yaml", ""), "/")));
     let found = Found::of(files.chain(bad));
     let checks = Cell::new(0);
     let environment = Environment::default();
-    let settled = fragments::settle(&root, &found, &environment, &Standing::default(), |root| {
+    let settled = fragments::settle(&root, &found, &environment, &Standing::default(), 0, |root, spares| {
         checks.set(checks.get() + 1);
-        load::fit(root, Path::new("/"), Vec::new())
+        load::fit(root, Path::new("/"), Vec::new(), spares)
     });
     let config = settled.unwrap_or_else(|invalid| panic!("{}", render(&invalid.problems)));
     assert_eq!(config.agents.len(), 200);
