@@ -397,3 +397,28 @@ fn a_front_door_waits_for_files() {
         "front_door.default (line 6): no agent behind the front door is called `b`\n"
     );
 }
+
+/// What all files hold is in memory at once.
+#[test]
+fn files_have_room_together() {
+    let folder = Folder::new("");
+    let long = format!("#{}\n", "x".repeat(15 << 20));
+    for name in ["a", "b", "c", "d", "e"] {
+        folder.put(
+            &format!("{name}.yaml"),
+            &format!("{long}{}", agent(name, &format!("/{name}"))),
+        );
+    }
+    folder.put("f.yaml", &agent("f", "/f"));
+    let first = folder.first();
+    assert_eq!(names(&first), ["a", "b", "c", "d", "f"]);
+    assert_eq!(
+        refused(&first),
+        ["e.yaml: does not fit: the files before it and this one have more than 67108864 bytes"]
+    );
+    // What is in force stays when others become longer.
+    folder.put("0.yaml", &format!("{long}[]"));
+    let second = folder.after(&first);
+    assert_eq!(names(&second), ["a", "b", "c", "d", "f"]);
+    assert_eq!(second.fragments.refused.len(), 2, "{:?}", refused(&second));
+}

@@ -5,19 +5,21 @@
 //! loses against the configuration file. What makes an unchanged file bad that is in force is itself refused. Keys in problems are told as
 //! they stand in the file that they are about.
 
+mod found;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::check::Invalid;
 use super::environment::Environment;
-use super::files::MAX_FRAGMENTS;
 use super::model::{Agent, Config};
 use super::places::Places;
 use super::tree::{self, Entry, Kind, Node, Origin};
-use super::{Problem, expand, files, with_causes};
+use super::{Problem, expand};
+
+pub use found::Found;
 
 /// The key that names the folder.
 pub const KEY: &str = "agents_directory";
@@ -315,68 +317,6 @@ pub fn folder(root: &Node) -> Option<&str> {
         | Kind::List(_)
         | Kind::Map(_)
         | Kind::Broken => None,
-    }
-}
-
-/// The files of a folder as they are found.
-pub struct Found {
-    /// Their text, or why there is none.
-    files: BTreeMap<String, Result<Arc<str>, Problem>>,
-    /// Why the folder cannot be read.
-    fault: Option<Problem>,
-}
-
-impl Found {
-    #[cfg(test)]
-    pub fn of(files: impl IntoIterator<Item = (String, String)>) -> Self {
-        let files = files.into_iter().map(|(name, text)| (name, Ok(Arc::from(text))));
-        Self {
-            files: files.collect(),
-            fault: None,
-        }
-    }
-
-    /// Blocking.
-    pub fn read(folder: &Path, standing: &Standing) -> Self {
-        let mut names = match files::fragments(folder) {
-            Ok(names) => names,
-            Err(error) => {
-                let problem = Problem::new(KEY, with_causes(&error));
-                // What is in force of them stays.
-                let known = standing.known.iter();
-                return Self {
-                    files: known.map(|(file, text)| (file.clone(), Ok(text.clone()))).collect(),
-                    fault: Some(problem),
-                };
-            }
-        };
-        let fault = (names.len() > MAX_FRAGMENTS).then(|| {
-            // What is in force is not driven out.
-            names.sort_by_key(|name| !name.as_ref().is_ok_and(|name| standing.known.contains_key(name)));
-            names.truncate(MAX_FRAGMENTS);
-            let folder = folder.display();
-            let cause =
-                format!("{folder} has more than {MAX_FRAGMENTS} files of agents; those behind are not looked at");
-            Problem::new(KEY, cause)
-        });
-        let read = |name: Result<String, String>| {
-            let name = match name {
-                Ok(name) => name,
-                Err(name) => {
-                    let problem = Problem::new(&name, "its name is not UTF-8");
-                    return (name, Err(problem));
-                }
-            };
-            let text = files::read_text(&folder.join(&name));
-            let text = text
-                .map(Arc::from)
-                .map_err(|error| Problem::new(&name, with_causes(&error)));
-            (name, text)
-        };
-        Self {
-            files: names.into_iter().map(read).collect(),
-            fault,
-        }
     }
 }
 
