@@ -48,6 +48,8 @@ pub struct Parts<'a> {
     pub ledger: Option<&'a Arc<Ledger>>,
     /// Absent where webhooks are not relayed.
     pub push: Option<&'a Arc<push::Common>>,
+    /// What is known of the agent's files stays where they are bad.
+    pub keeps: bool,
 }
 
 /// One agent of the configuration in force, with the jobs that work for it. They end with it, unless it hands them on.
@@ -75,6 +77,8 @@ pub struct Built {
     upstream_jobs: Option<Arc<DropGuard>>,
     limiter_jobs: Option<Arc<DropGuard>>,
     card: CardJob,
+    /// What is wrong with files of which the former content stays.
+    pub kept: Vec<Problem>,
 }
 
 enum CardJob {
@@ -107,7 +111,7 @@ pub fn build(
     parts: &Parts<'_>,
     before: Option<&Running>,
 ) -> Result<Built, Vec<Problem>> {
-    let mut problems = Vec::new();
+    let (mut problems, mut kept) = (Vec::new(), Vec::new());
     let metrics = match before {
         Some(before) => before.agent.metrics.clone(),
         None => parts.metrics.agent(&config.name),
@@ -118,7 +122,8 @@ pub fn build(
     let (endpoints, upstream) = match reached {
         Some(before) => {
             let renewed = before.agent.upstream.renewed(&config.upstream, &upstream_key);
-            renewal = renewed.map_err(|found| problems.extend(found)).ok();
+            let told = if parts.keeps { &mut kept } else { &mut problems };
+            renewal = renewed.map_err(|found| told.extend(found)).ok();
             (before.agent.endpoints.clone(), Some(before.agent.upstream.clone()))
         }
         None => {
@@ -206,7 +211,13 @@ pub fn build(
     let verify = config.card.verify.as_ref();
     let verifier = verify.map(|verify| Verifier::build(verify, &format!("{key}.card.verify"), parts.clock));
     let verifier = verifier.transpose().unwrap_or_else(|found| {
-        problems.extend(found);
+        // Whoever fetches the card goes on with what it has.
+        let goes_on = reached.filter(|before| before.section.card == config.card);
+        let goes_on = goes_on.is_some_and(|before| before.section.speaks_envelope() == config.speaks_envelope());
+        match parts.keeps && goes_on {
+            true => kept.extend(found),
+            false => problems.extend(found),
+        }
         None
     });
     let (Some(upstream), Some(calls), []) = (upstream, calls, problems.as_slice()) else {
@@ -301,6 +312,7 @@ pub fn build(
         upstream_jobs: reached.map(|before| before.upstream_jobs.clone()),
         limiter_jobs: limited.map(|before| before.limiter_jobs.clone()),
         card: card_job(config, &agent, before, reached.is_some(), verifier),
+        kept,
         agent,
     })
 }
@@ -440,6 +452,7 @@ impl Built {
             upstream_jobs,
             limiter_jobs,
             card,
+            kept: _,
         } = self;
         if let Some(renewal) = renewal {
             agent.upstream.take(renewal);

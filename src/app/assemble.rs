@@ -3,6 +3,7 @@
 //! The same for the first configuration and for each that takes the place of another: what would be the same is taken
 //! over from the one in force. Every problem is found at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -63,10 +64,32 @@ pub struct Next {
     pub envelope: Option<Requirement>,
     /// Nothing that was read is different.
     pub same: bool,
+    /// What is wrong with files of agents that are kept.
+    pub kept: Vec<Problem>,
+}
+
+/// What goes on as it is in force where a file that it names is bad by now.
+pub enum Keep {
+    Nothing,
+    /// No file is read that is known: only endpoints are others.
+    All,
+    /// Agents at these places.
+    Agents(Vec<Range<usize>>),
+}
+
+impl Keep {
+    fn has(&self, index: usize) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::All => true,
+            Self::Agents(places) => places.iter().any(|places| places.contains(&index)),
+        }
+    }
 }
 
 /// Blocking: reads files. The lines of the problems are not known here.
-pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Result<Next, Vec<Problem>> {
+pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>, keep: &Keep) -> Result<Next, Vec<Problem>> {
+    let keeps_all = matches!(keep, Keep::All);
     let mut problems = Vec::new();
     let mut same = before.is_some_and(|before| before.config.says_the_same(config));
     let mut acceptors = Vec::new();
@@ -75,6 +98,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         let known = before.and_then(|before| before.listener(listener)?.door.acceptor());
         let acceptor = match (&listener.tls, known) {
             (None, _) => Ok(None),
+            (Some(_), Some(known)) if keeps_all => Ok(Some(known)),
             (Some(tls), None) => Acceptor::build(tls, &key).map(|acceptor| Some(Arc::new(acceptor))),
             (Some(tls), Some(known)) => known.renewed(tls, &key).map(|renewed| {
                 same &= renewed.is_none();
@@ -88,7 +112,9 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
     }
     let none = Arc::default();
     let known = before.map_or(&none, |before| &before.verifiers);
-    let revoked = match config.revocations.as_deref().map(Revoked::load).transpose() {
+    let revocations = config.revocations.as_deref().filter(|_| !keeps_all);
+    let revoked = match revocations.map(Revoked::load).transpose() {
+        Ok(_) if keeps_all => known.revoked().clone(),
         Ok(revoked) => {
             let revoked = revoked.unwrap_or_default();
             match known.revoked().differs(&revoked) {
@@ -104,7 +130,11 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             Arc::default()
         }
     };
-    let verifiers = match Verifiers::renewed(known, &config.security_schemes, &ground.clock) {
+    let renewed = match keeps_all {
+        true => Ok(known.kept()),
+        false => Verifiers::renewed(known, &config.security_schemes, &ground.clock),
+    };
+    let verifiers = match renewed {
         Ok(verifiers) => {
             let verifiers = verifiers.revoking(&revoked);
             same &= verifiers.changed().is_empty();
@@ -116,7 +146,11 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         }
     };
     let known = before.map_or_else(Points::default, |before| before.points.clone());
-    let points = match known.renewed(&config.decision_points) {
+    let renewed = match keeps_all {
+        true => Ok(known.kept()),
+        false => known.renewed(&config.decision_points),
+    };
+    let points = match renewed {
         Ok(points) => {
             same &= points.trusts_the_same();
             Some(points)
@@ -133,12 +167,14 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
     });
     if let Store::Redis(redis) = &config.state.store
         && redis.secure
+        && !keeps_all
     {
         let tls = tls::client::client_config(&redis.tls, &[], "state.redis.tls");
         problems.extend(tls.err().into_iter().flatten());
     }
-    let known = before
-        .filter(|before| before.config.push == config.push && before.push.as_ref().is_none_or(|push| push.is_fresh()));
+    let known = before.filter(|before| {
+        before.config.push == config.push && (keeps_all || before.push.as_ref().is_none_or(|push| push.is_fresh()))
+    });
     same &= before.is_none() || known.is_some();
     let push = match known {
         Some(before) => before.push.clone(),
@@ -151,7 +187,9 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         },
     };
     let known = before.and_then(|before| before.signer.as_ref());
-    let known = known.filter(|known| known.is_of(&config.assertions)).cloned();
+    let known = known
+        .filter(|known| keeps_all || known.is_of(&config.assertions))
+        .cloned();
     let signer = match known {
         Some(known) => Some(known),
         None => match Signer::build(&config.assertions, &ground.clock) {
@@ -166,7 +204,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         },
     };
     let known = before.and_then(|before| before.card_signer.as_ref());
-    let known = known.filter(|known| known.is_of(&config.card_signatures, &config.public_url));
+    let known = known.filter(|known| keeps_all || known.is_of(&config.card_signatures, &config.public_url));
     let card_signer = match known {
         Some(known) => Some(known.clone()),
         None => match CardSigner::build(&config.card_signatures, &config.public_url) {
@@ -195,7 +233,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
     let wanted = config.audit.as_ref().and_then(|audit| audit.otlp.as_ref());
     let known = before.and_then(|before| before.collector.as_ref());
     let known = known
-        .filter(|known| wanted.is_some_and(|wanted| known.is_of(wanted)))
+        .filter(|known| wanted.is_some_and(|wanted| keeps_all || known.is_of(wanted)))
         .cloned();
     let collector = match (known, wanted) {
         (Some(known), _) => Some(known),
@@ -216,7 +254,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
         problems.push(Problem::new("envelope.security", unknown.to_string()));
         None
     });
-    let mut built = Vec::new();
+    let (mut built, mut kept) = (Vec::new(), Vec::new());
     for (index, agent) in config.agents.iter().enumerate() {
         let parts = agents::Parts {
             config,
@@ -228,11 +266,13 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             push: push.as_ref(),
             verifiers: verifiers.as_ref().map(Renewed::verifiers),
             points: points.as_ref().map(NextPoints::points),
+            keeps: keep.has(index),
         };
         let known = before.and_then(|before| before.agent(&agent.name));
         match agents::build(agent, &format!("agents[{index}]"), &parts, known) {
-            Ok(agent) => {
+            Ok(mut agent) => {
                 same &= agent.is_unchanged();
+                kept.append(&mut agent.kept);
                 built.push(agent);
             }
             Err(found) => problems.extend(found),
@@ -260,6 +300,7 @@ pub fn assemble(config: &Config, ground: &Ground, before: Option<&Site>) -> Resu
             collector,
             envelope,
             same,
+            kept,
         }),
         (Some(_) | None, _, _) => Err(problems),
     }

@@ -38,7 +38,7 @@ use crate::ratelimit::Ledger;
 use crate::tls;
 use crate::{config, shared};
 
-use assemble::{Ground, Next};
+use assemble::{Ground, Keep, Next};
 use reload::{Listener, Origin, Reloading};
 use site::Common;
 
@@ -101,7 +101,7 @@ pub fn prepare(mut config: Config, clock: Clock, access: Option<AccessLog>) -> R
     };
     discover::stand_in(&mut config);
     let next = loop {
-        let problems = match assemble::assemble(&config, &ground, None) {
+        let problems = match assemble::assemble(&config, &ground, None, &Keep::Nothing) {
             Ok(next) => break next,
             Err(problems) => problems,
         };
@@ -141,7 +141,7 @@ impl Prepared {
             let mut problems = self.ground.names.settle(&mut self.config).await;
             if problems.is_empty() {
                 let (config, ground) = (self.config.clone(), self.ground.clone());
-                let assembling = move || assemble::assemble(&config, &ground, None);
+                let assembling = move || assemble::assemble(&config, &ground, None, &Keep::Nothing);
                 match tokio::task::spawn_blocking(assembling).await {
                     Ok(Ok(next)) => {
                         self.next = next;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::assemble::{self, Next};
+use super::assemble::{self, Keep, Next};
 use super::discovering::{self, Signals};
 use super::examine;
 use super::site::{self, Common, Site};
@@ -208,14 +208,20 @@ impl Reloading {
         watched: &mut Vec<PathBuf>,
         watch: &mut FileWatch,
     ) -> Result<bool, Vec<Problem>> {
-        let mut standing = Standing::of(&self.site.config.fragments);
-        let (config, assembled) = loop {
+        let mut standing = Standing::keeping(&self.site.config);
+        let (mut config, assembled) = loop {
             let mut config = self.read(cause, watched, watch, &standing).await?;
             let unanswered = self.common.ground.names.settle(&mut config).await;
             let (ground, site) = (self.common.ground.clone(), self.site.clone());
+            let keep = match cause {
+                Cause::Names => Keep::All,
+                Cause::Start | Cause::Again | Cause::File | Cause::Asked => {
+                    Keep::Agents(config.fragments.unchanged(&site.config.fragments).collect())
+                }
+            };
             let assembling = move || {
                 let assembled = match unanswered.is_empty() {
-                    true => assemble::assemble(&config, &ground, Some(&site)),
+                    true => assemble::assemble(&config, &ground, Some(&site), &keep),
                     false => Err(unanswered),
                 };
                 (config, assembled)
@@ -243,6 +249,7 @@ impl Reloading {
                 return Err(self.refuse(&config, problems));
             }
         };
+        config.fragments.note(&next.kept, &config.places);
         // Also where nothing is different: the file may have been renamed.
         let (trail, wanted) = (self.common.ground.audit.clone(), config.audit.clone());
         let opened = blocking(move || trail.open(wanted.as_ref())).await;
@@ -289,7 +296,7 @@ impl Reloading {
             let (origin, in_force) = (self.origin.clone(), self.site.config.clone());
             let standing = standing.clone();
             blocking(move || match cause {
-                Cause::Names => in_force.with_secrets_read_again(),
+                Cause::Names => Ok((*in_force).clone()),
                 Cause::Start | Cause::Again | Cause::File | Cause::Asked => origin.read(&in_force, &standing),
             })
         };

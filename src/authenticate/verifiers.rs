@@ -64,6 +64,15 @@ impl Verifiers {
         Self::default().renewed(schemes, clock).map(Renewed::take)
     }
 
+    /// The very same, whatever their files hold by now.
+    pub fn kept(&self) -> Renewed {
+        Renewed {
+            verifiers: self.clone(),
+            changed: Vec::new(),
+            commits: Vec::new(),
+        }
+    }
+
     /// The verifiers of another configuration, or of the same one and what its files hold by now. Nothing changes before
     /// they are taken. Blocking.
     pub fn renewed(&self, schemes: &BTreeMap<SchemeName, Scheme>, clock: &Clock) -> Result<Renewed, Vec<Problem>> {

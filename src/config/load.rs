@@ -1,11 +1,12 @@
 //! From text to what serde fills: parse, expand, override, fit to the schema; in this order, collecting problems. Agents in files of their
 //! own are laid behind those of the tree (`fragments`).
 
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::path::Path;
 
 use super::check::{self, Invalid};
 use super::environment::Environment;
-use super::fragments::{self, Found, Standing};
+use super::fragments::{self, Found, Spares, Standing};
 use super::model::Config;
 use super::raw::Raw;
 use super::tree::Node;
@@ -43,16 +44,22 @@ fn read(text: &str, base: &Path, environment: &Environment, standing: &Standing)
     expand::expand(&mut root, environment, &mut problems);
     overlay::lay(&mut root, environment, schema::shared(), &mut problems);
     let Some(folder) = fragments::folder(&root) else {
-        return fit(&root, base, problems);
+        return fit(&root, base, problems, &Spares::default());
     };
     let found = Found::read(&base.join(folder), standing);
-    fragments::settle(&root, &found, environment, standing, |root| {
-        fit(root, base, problems.clone())
+    let beside = std::hash::BuildHasher::hash_one(&BuildHasherDefault::<DefaultHasher>::new(), text);
+    fragments::settle(&root, &found, environment, standing, beside, |root, spares| {
+        fit(root, base, problems.clone(), spares)
     })
 }
 
 /// `problems` are those that were found in the text.
-pub(super) fn fit(root: &Node, base: &Path, mut problems: Vec<Problem>) -> Result<Config, Box<Invalid>> {
+pub(super) fn fit(
+    root: &Node,
+    base: &Path,
+    mut problems: Vec<Problem>,
+    spares: &Spares,
+) -> Result<Config, Box<Invalid>> {
     let fitted = shape::fit(root, schema::shared());
     problems.extend(fitted.problems);
     let raw = match serde_json::from_value::<Raw>(fitted.value) {
@@ -65,5 +72,5 @@ pub(super) fn fit(root: &Node, base: &Path, mut problems: Vec<Problem>) -> Resul
             return Err(Invalid::new(problems));
         }
     };
-    check::check(&raw, base, fitted.places, problems)
+    check::check(&raw, base, fitted.places, problems, spares)
 }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use super::check::{self, url::Url};
+use super::fragments::Spares;
 use super::model::Config;
 use super::places::Places;
 use super::raw::Raw;
@@ -91,7 +92,7 @@ pub fn from_arguments(arguments: &Arguments) -> Result<Config, Vec<Problem>> {
         "agents": listed,
     });
     let checked = match serde_json::from_value::<Raw>(raw) {
-        Ok(raw) => check::check(&raw, Path::new(""), Places::default(), Vec::new()),
+        Ok(raw) => check::check(&raw, Path::new(""), Places::default(), Vec::new(), &Spares::default()),
         Err(error) => return Err(vec![Problem::new("--agent", error.to_string())]),
     };
     match checked {

@@ -99,9 +99,11 @@ fn records(answer: Message, name: &Name) -> Vec<SRV> {
     let mut owner = name;
     // Aliases may lead in a circle.
     for _ in &answer.answers {
-        let alias = answer.answers.iter().find_map(|record| match &record.data {
-            RData::CNAME(target) if record.name == *owner => Some(&target.0),
-            _ => None,
+        let alias = answer.answers.iter().find_map(|record| {
+            let RData::CNAME(target) = &record.data else {
+                return None;
+            };
+            (record.name == *owner).then_some(&target.0)
         });
         match alias {
             Some(target) => owner = target,

@@ -299,6 +299,14 @@ pub struct NextPoints {
 }
 
 impl Points {
+    /// The very same, whatever their files hold by now.
+    pub fn kept(&self) -> NextPoints {
+        NextPoints {
+            points: self.clone(),
+            trusts: Vec::new(),
+        }
+    }
+
     /// Those of another configuration, or of the same one and what its files hold by now. Those that would be the same are
     /// the same, with what they remember. Blocking.
     pub fn renewed(&self, sections: &BTreeMap<String, DecisionPoint>) -> Result<NextPoints, Vec<Problem>> {

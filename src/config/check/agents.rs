@@ -38,7 +38,9 @@ pub fn agents(check: &mut Check<'_>, raw: &Raw, routes: &mut Vec<Option<AgentRou
     let mut agents = Vec::new();
     let mut complete = true;
     for (index, one) in raw.agents.items() {
-        match agent(check, &place("agents", index), one, raw, &mut taken) {
+        let (key, before) = (place("agents", index), check.problems.len());
+        let checked = agent(check, &key, one, raw, &mut taken);
+        match check.spare(index, &key, before).or(checked) {
             Some(agent) => agents.push(agent),
             None => complete = false,
         }
@@ -47,6 +49,19 @@ pub fn agents(check: &mut Check<'_>, raw: &Raw, routes: &mut Vec<Option<AgentRou
     push::paths_do_not_meet(check, raw, &taken.routes);
     *routes = taken.routes;
     complete.then_some(agents)
+}
+
+impl Check<'_> {
+    /// What stands in for an agent of which something is wrong that was found after so many problems.
+    fn spare(&mut self, index: usize, key: &str, before: usize) -> Option<Agent> {
+        let spare = self.spares.get(index)?;
+        let (own, others): (Vec<_>, Vec<_>) = (self.problems.split_off(before).into_iter())
+            .partition(|problem| problem.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')));
+        self.problems.extend(others);
+        let is_bad = !own.is_empty();
+        self.kept.extend(own);
+        is_bad.then(|| spare.clone())
+    }
 }
 
 /// A host belongs to one agent as a whole, so it must not be the one that agents with paths are published under.

@@ -33,6 +33,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::fragments::Spares;
 use super::model::{Admin, Config, Log, LogFormat, State, Store};
 use super::places::Places;
 use super::raw::{Raw, RawAdmin, RawLog, RawLogFormat, RawState, RawStore};
@@ -52,8 +53,15 @@ pub const SECOND: Duration = Duration::from_secs(1);
 pub const HOUR: Duration = Duration::from_secs(60 * 60);
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// `earlier` are the problems that `shape` and its forerunners have found.
-pub fn check(raw: &Raw, base: &Path, places: Places, earlier: Vec<Problem>) -> Result<Config, Box<Invalid>> {
+/// `earlier` are the problems that `shape` and its forerunners have found. Agents in which something is wrong are left as `spares` has
+/// them; `Fragments::kept` says what.
+pub fn check(
+    raw: &Raw,
+    base: &Path,
+    places: Places,
+    earlier: Vec<Problem>,
+    spares: &Spares,
+) -> Result<Config, Box<Invalid>> {
     let mut check = Check {
         base,
         places: &places,
@@ -66,16 +74,27 @@ pub fn check(raw: &Raw, base: &Path, places: Places, earlier: Vec<Problem>) -> R
         problems: earlier,
         sound: Sound::default(),
         named: Vec::new(),
+        spares,
+        kept: Vec::new(),
     };
     let config = build(&mut check, raw);
     let Check {
         mut problems,
         sound,
         named,
+        kept,
         ..
     } = check;
+    let fragments = Fragments {
+        kept,
+        ..Fragments::default()
+    };
     match config {
-        Some(config) if problems.is_empty() => Ok(Config { places, ..config }),
+        Some(config) if problems.is_empty() => Ok(Config {
+            places,
+            fragments,
+            ..config
+        }),
         Some(_) | None => {
             if problems.is_empty() {
                 problems.push(Problem::new("configuration", "is incomplete"));
@@ -251,6 +270,9 @@ pub struct Check<'a> {
     pub sound: Sound,
     /// Every file that a key names, whatever else is wrong with its section.
     named: Vec<(String, PathBuf)>,
+    spares: &'a Spares,
+    /// What is wrong with agents that spares stand in for.
+    kept: Vec<Problem>,
 }
 
 impl Check<'_> {

@@ -342,13 +342,13 @@ fn what_is_found_later_is_told_in_the_words_of_the_file() {
 fn one_bad_file_among_many_is_found_in_few_steps() {
     let root = tree::parse(&format!("{MAIN}front_door: {{}}")).unwrap();
     let files = (0..200).map(|n| (format!("f{n:03}.yaml"), agent(&format!("n{n}"), &format!("/n{n}"))));
-    let bad = ["f100a.yaml", "f150a.yaml"].map(|file| (file.to_owned(), agent(&file[..5], "/")));
+    let bad = ["f100a.yaml", "f150a.yaml"].map(|file| (file.to_owned(), agent(&file.replace(".yaml", ""), "/")));
     let found = Found::of(files.chain(bad));
     let checks = Cell::new(0);
     let environment = Environment::default();
-    let settled = fragments::settle(&root, &found, &environment, &Standing::default(), |root| {
+    let settled = fragments::settle(&root, &found, &environment, &Standing::default(), 0, |root, spares| {
         checks.set(checks.get() + 1);
-        load::fit(root, Path::new("/"), Vec::new())
+        load::fit(root, Path::new("/"), Vec::new(), spares)
     });
     let config = settled.unwrap_or_else(|invalid| panic!("{}", render(&invalid.problems)));
     assert_eq!(config.agents.len(), 200);
@@ -396,4 +396,29 @@ fn a_front_door_waits_for_files() {
         folder.read(&Fragments::default()).unwrap_err(),
         "front_door.default (line 6): no agent behind the front door is called `b`\n"
     );
+}
+
+/// What all files hold is in memory at once.
+#[test]
+fn files_have_room_together() {
+    let folder = Folder::new("");
+    let long = format!("#{}\n", "x".repeat(15 << 20));
+    for name in ["a", "b", "c", "d", "e"] {
+        folder.put(
+            &format!("{name}.yaml"),
+            &format!("{long}{}", agent(name, &format!("/{name}"))),
+        );
+    }
+    folder.put("f.yaml", &agent("f", "/f"));
+    let first = folder.first();
+    assert_eq!(names(&first), ["a", "b", "c", "d", "f"]);
+    assert_eq!(
+        refused(&first),
+        ["e.yaml: does not fit: the files before it and this one have more than 67108864 bytes"]
+    );
+    // What is in force stays when others become longer.
+    folder.put("0.yaml", &format!("{long}[]"));
+    let second = folder.after(&first);
+    assert_eq!(names(&second), ["a", "b", "c", "d", "f"]);
+    assert_eq!(second.fragments.refused.len(), 2, "{:?}", refused(&second));
 }

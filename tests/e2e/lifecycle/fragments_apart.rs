@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::binary::run;
 use super::fragments::{METRIC, Site, agent, entry, main};
-use super::reload::REFUSED;
+use super::reload::{REFUSED, replace};
 use super::srv::{NameServer, Word};
 use crate::harness::{Agent, eventually, of_task, post, send};
 
@@ -166,6 +166,68 @@ async fn a_new_file_that_makes_another_one_bad_is_the_one_that_is_refused() {
     assert_eq!(site.gateway.metric(REFUSED).await, 0.0);
 }
 
+/// What a file names is read with it: one that is gone takes away nothing, and keeps no other file from changing.
+#[tokio::test]
+async fn a_secret_that_is_gone_keeps_no_other_file_from_changing() {
+    let (a, b) = (agent().await, agent().await);
+    let secret = "} ], credential: { bearer: { token_file: a.token } } }";
+    let text = entry("a", a.address, "").replace("} ] }", secret);
+    let folder_has = |site: &Site| site.folder.path().join("a.token");
+    let site = Site::start("", &[("b.yaml", &entry("b", b.address, ""))]).await;
+    std::fs::write(folder_has(&site), "secret").unwrap();
+    site.put("a.yaml", &text);
+    site.becomes("a", 200).await;
+    std::fs::remove_file(folder_has(&site)).unwrap();
+    site.put("c.yaml", &entry("c", b.address, ""));
+    site.becomes("c", 200).await;
+    assert_eq!((site.status("a").await, site.status("b").await), (200, 200));
+    let told = site.shown().await;
+    assert_eq!(files(&told, "refused"), ["a.yaml"], "{told}");
+    site.put("c.yaml", &entry("c2", b.address, ""));
+    site.becomes("c2", 200).await;
+    assert_eq!(site.status("a").await, 200);
+    std::fs::write(folder_has(&site), "other").unwrap();
+    eventually("nothing is wrong", || async {
+        site.gateway.metric(METRIC).await == 0.0
+    })
+    .await;
+}
+
+/// The same of a certificate, which is read where connections are made. With the configuration file it is another thing: whether it
+/// or what is gone makes the agent bad is not told apart.
+#[tokio::test]
+async fn a_certificate_that_is_gone_keeps_no_other_file_from_changing() {
+    let b = agent().await;
+    let issued = rcgen::generate_simple_self_signed(vec!["agent.internal".to_owned()]).unwrap();
+    let nobody = ([127, 0, 0, 1], 1).into();
+    let text = entry("a", nobody, "")
+        .replace("http://", "https://")
+        .replace("} ] }", "} ], tls: { ca: a.pem } }");
+    let site = Site::start(&entry("own", b.address, ""), &[]).await;
+    let ca = site.folder.path().join("a.pem");
+    std::fs::write(&ca, issued.cert.pem()).unwrap();
+    site.put("a.yaml", &text);
+    eventually("it is in force", || async {
+        files(&site.shown().await, "in_force") == ["a.yaml"]
+    })
+    .await;
+    std::fs::remove_file(&ca).unwrap();
+    site.put("c.yaml", &entry("c", b.address, ""));
+    site.becomes("c", 200).await;
+    let told = site.shown().await;
+    assert_eq!(files(&told, "in_force"), ["a.yaml", "c.yaml"]);
+    assert_eq!(files(&told, "refused"), ["a.yaml"], "{told}");
+    assert!(told.to_string().contains("a.yaml: upstream.tls.ca (line 1)"), "{told}");
+    let before = site.gateway.metric(REFUSED).await;
+    let other = main(&entry("own", b.address, "")).replace("gateway.example", "other.example");
+    replace(site.folder.path(), "gateway.yaml", &other);
+    assert!(!site.gateway.reload().await);
+    assert!(site.gateway.metric(REFUSED).await > before);
+    std::fs::write(&ca, issued.cert.pem()).unwrap();
+    assert!(site.gateway.reload().await);
+    assert_eq!(site.gateway.metric(METRIC).await, 0.0);
+}
+
 /// A file that waits for another one, as they come in any order where an orchestrator mounts them.
 #[tokio::test]
 async fn a_file_is_taken_once_what_it_names_is_there() {
@@ -210,6 +272,37 @@ async fn an_agent_that_the_dns_does_not_know_yet_comes_once_it_does() {
     server.say(at(&[&a]));
     site.becomes("a", 200).await;
     assert_eq!(site.gateway.metric(METRIC).await, 0.0);
+}
+
+/// What the DNS says is followed whatever became of secrets that other agents name.
+#[tokio::test]
+async fn endpoints_follow_the_dns_while_a_secret_is_gone() {
+    let (a, b, c) = (agent().await, agent().await, agent().await);
+    let server = NameServer::start(at(&[&a])).await;
+    let secret = "} ], credential: { bearer: { token_file: c.token } } }";
+    let own = format!(
+        "{}, {}",
+        found_by("a", &server, "100ms"),
+        entry("c", c.address, "").replace("} ] }", secret)
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("c.token");
+    std::fs::write(&token, "secret").unwrap();
+    let text = main(&own).replace("c.token", token.to_str().unwrap());
+    let site = Site::of(&text, &[]).await;
+    site.becomes("a", 200).await;
+    assert_eq!((a.received().len(), site.status("c").await), (1, 200));
+    std::fs::remove_file(&token).unwrap();
+    eventually("the reload is refused", || async {
+        site.gateway.metric(REFUSED).await > 0.0
+    })
+    .await;
+    server.say(at(&[&b]));
+    eventually("the other endpoint is called", || async {
+        site.status("a").await == 200 && !b.received().is_empty()
+    })
+    .await;
+    assert_eq!(site.status("c").await, 200);
 }
 
 /// The tasks of an agent whose file goes and comes back are its callers' still, and nobody's under another name.

@@ -363,22 +363,36 @@ async fn whatever_a_name_server_sends_changes_nothing() {
     let a = named("of-a").await;
     let server = NameServer::start(at(&[&a])).await;
     let desk = Desk::of(&yaml(server.address, "100ms")).await;
-    let head = |answers: u8| vec![0x81, 0x80, 0, 1, 0, answers, 0, 0, 0, 0];
     let question = b"\x04_a2a\x04_tcp\x04maps\x08internal\0\0\x21\0\x01";
-    let behind = |answers: u8, more: &[u8]| [&*head(answers), question, more].concat();
+    let other = b"\x04_a2a\x04_tcp\x04apps\x08internal\0\0\x21\0\x01";
+    // One answer: a name, and the target of its record, which is at port 8080.
+    let answer = |question: &[u8], owner: &[u8], target: &[u8]| {
+        let length = u8::try_from(6 + target.len()).unwrap();
+        let head = b"\x81\x80\0\x01\0\x01\0\0\0\0";
+        let data = [0, length, 0, 0, 0, 0, 0x1f, 0x90];
+        [head, question, owner, b"\0\x21\0\x01\0\0\0\x01", &data, target].concat()
+    };
+    let known = b"\xc0\x0c";
     for bytes in [
-        vec![],
         vec![0xff; 600],
-        head(255),
-        // A name that leads to itself, and one that leads behind the end.
-        behind(1, b"\xc0\x2c\0\x21\0\x01\0\0\0\x01\0\x08\0\0\0\0\x1f\x90\xc0\x2c"),
-        behind(1, b"\xc0\x0c\0\x21\0\x01\0\0\0\x01\0\x08\0\0\0\0\x1f\x90\xff\xff"),
+        // A name that leads to itself, and a target behind the end.
+        answer(question, b"\xc0\x2c", known),
+        answer(question, known, b"\xff\xff"),
         // Hosts that no URL can have.
-        behind(1, b"\xc0\x0c\0\x21\0\x01\0\0\0\x01\0\x0c\0\0\0\0\x1f\x90\x04a/b@\0"),
-        behind(1, b"\xc0\x0c\0\x21\0\x01\0\0\0\x01\0\x0b\0\0\0\0\x1f\x90\x03a#\xff\0"),
+        answer(question, known, b"\x04a/b@\0"),
+        answer(question, known, b"\x03a#\xff\0"),
+        // To another question.
+        answer(other, known, b"\x09localhost\0"),
     ] {
         server.say(Word::Bytes(bytes));
         server.asked_again(2).await;
         assert_eq!((urls(&desk).await, &*made(&desk).await), (sorted(&[&a]), "of-a"));
     }
+    assert_eq!(desk.gateway.metric(REFUSED).await, 0.0);
+    // It would be an answer to the right one.
+    server.say(Word::Bytes(answer(question, known, b"\x09localhost\0")));
+    eventually("the endpoint is another", || async {
+        urls(&desk).await == ["http://localhost:8080/"]
+    })
+    .await;
 }

@@ -5,19 +5,21 @@
 //! loses against the configuration file. What makes an unchanged file bad that is in force is itself refused. Keys in problems are told as
 //! they stand in the file that they are about.
 
+mod found;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::check::Invalid;
 use super::environment::Environment;
-use super::files::MAX_FRAGMENTS;
-use super::model::Config;
+use super::model::{Agent, Config};
 use super::places::Places;
 use super::tree::{self, Entry, Kind, Node, Origin};
-use super::{Problem, expand, files, with_causes};
+use super::{Problem, expand};
+
+pub use found::Found;
 
 /// The key that names the folder.
 pub const KEY: &str = "agents_directory";
@@ -28,8 +30,12 @@ const AGENTS: &str = "agents";
 pub struct Fragments {
     /// By name.
     pub in_force: Vec<Fragment>,
-    /// Files whose newest version is not in force.
+    /// Files whose newest version is not in force, or that name files which are bad by now.
     pub refused: Vec<RefusedFragment>,
+    /// What was found wrong with agents that stand as they are in force.
+    pub kept: Vec<Problem>,
+    /// What the configuration file says, as a mark.
+    pub(super) beside: u64,
 }
 
 /// A file whose agents are in force.
@@ -63,7 +69,21 @@ impl fmt::Debug for Fragment {
 #[derive(Clone, Default)]
 pub struct Standing {
     known: BTreeMap<String, Arc<str>>,
+    /// The agents of those files as they are in force, and beside what.
+    sections: BTreeMap<String, Arc<[Agent]>>,
+    beside: Option<u64>,
     refused: Vec<Refusal>,
+}
+
+/// Agents as they are in force, by their places: they stand in for those whose files say the same but name others that are bad.
+#[derive(Default)]
+pub struct Spares(Vec<(Range<usize>, Arc<[Agent]>)>);
+
+impl Spares {
+    pub fn get(&self, index: usize) -> Option<&Agent> {
+        let (places, agents) = self.0.iter().find(|(places, _)| places.contains(&index))?;
+        agents.get(index - places.start)
+    }
 }
 
 /// A version of a file that cannot be taken.
@@ -81,8 +101,37 @@ impl Standing {
             known: known
                 .map(|fragment| (fragment.file.clone(), fragment.text.clone()))
                 .collect(),
-            refused: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// The same, with what stands in for agents of files that do not change, while the configuration file does not.
+    pub fn keeping(config: &Config) -> Self {
+        let fragments = &config.fragments;
+        let sections = fragments.in_force.iter().filter_map(|fragment| {
+            let agents = config.agents.get(fragment.agents.clone())?;
+            Some((fragment.file.clone(), Arc::from(agents)))
+        });
+        Self {
+            sections: sections.collect(),
+            beside: Some(fragments.beside),
+            ..Self::of(fragments)
+        }
+    }
+
+    fn spares(&self, beside: u64, fragments: &[Fragment]) -> Spares {
+        if self.beside != Some(beside) {
+            return Spares::default();
+        }
+        let spares = fragments.iter().filter_map(|fragment| {
+            let agents = self.sections.get(&fragment.file)?;
+            let same = self
+                .known
+                .get(&fragment.file)
+                .is_some_and(|known| *known == fragment.text);
+            (same && agents.len() == fragment.agents.len()).then(|| (fragment.agents.clone(), agents.clone()))
+        });
+        Spares(spares.collect())
     }
 
     /// Those of the fragments cannot be taken that `problems` are about, whose keys are of the whole configuration.
@@ -159,6 +208,34 @@ impl Fragments {
         }
         self.refused.sort_by(|one, other| one.file.cmp(&other.file));
         out
+    }
+
+    /// Tells what is wrong with agents of files that stand as they are in force.
+    pub fn note(&mut self, problems: &[Problem], places: &Places) {
+        for fragment in &self.in_force {
+            let of_it = |problem: &Problem| fragment.problem(&self.in_force, problem, places);
+            let own: Vec<Problem> = problems.iter().filter_map(of_it).collect();
+            if !own.is_empty() && !self.refused.iter().any(|refused| refused.file == fragment.file) {
+                self.refused.push(RefusedFragment {
+                    file: fragment.file.clone(),
+                    problems: own,
+                });
+            }
+        }
+        self.refused.sort_by(|one, other| one.file.cmp(&other.file));
+    }
+
+    /// The places of agents whose files say what they say there, beside the same configuration file.
+    pub fn unchanged(&self, before: &Self) -> impl Iterator<Item = Range<usize>> {
+        let is_in = |fragment: &&Fragment| {
+            let mut known = before.in_force.iter();
+            known.any(|known| known.file == fragment.file && known.text == fragment.text)
+        };
+        let same = self.beside == before.beside;
+        let kept = self.in_force.iter().filter(move |_| same).filter(is_in);
+        kept.map(|fragment| fragment.agents.clone())
+            .collect::<Vec<_>>()
+            .into_iter()
     }
 
     /// Everything that is wrong with fragments.
@@ -243,68 +320,6 @@ pub fn folder(root: &Node) -> Option<&str> {
     }
 }
 
-/// The files of a folder as they are found.
-pub struct Found {
-    /// Their text, or why there is none.
-    files: BTreeMap<String, Result<Arc<str>, Problem>>,
-    /// Why the folder cannot be read.
-    fault: Option<Problem>,
-}
-
-impl Found {
-    #[cfg(test)]
-    pub fn of(files: impl IntoIterator<Item = (String, String)>) -> Self {
-        let files = files.into_iter().map(|(name, text)| (name, Ok(Arc::from(text))));
-        Self {
-            files: files.collect(),
-            fault: None,
-        }
-    }
-
-    /// Blocking.
-    pub fn read(folder: &Path, standing: &Standing) -> Self {
-        let mut names = match files::fragments(folder) {
-            Ok(names) => names,
-            Err(error) => {
-                let problem = Problem::new(KEY, with_causes(&error));
-                // What is in force of them stays.
-                let known = standing.known.iter();
-                return Self {
-                    files: known.map(|(file, text)| (file.clone(), Ok(text.clone()))).collect(),
-                    fault: Some(problem),
-                };
-            }
-        };
-        let fault = (names.len() > MAX_FRAGMENTS).then(|| {
-            // What is in force is not driven out.
-            names.sort_by_key(|name| !name.as_ref().is_ok_and(|name| standing.known.contains_key(name)));
-            names.truncate(MAX_FRAGMENTS);
-            let folder = folder.display();
-            let cause =
-                format!("{folder} has more than {MAX_FRAGMENTS} files of agents; those behind are not looked at");
-            Problem::new(KEY, cause)
-        });
-        let read = |name: Result<String, String>| {
-            let name = match name {
-                Ok(name) => name,
-                Err(name) => {
-                    let problem = Problem::new(&name, "its name is not UTF-8");
-                    return (name, Err(problem));
-                }
-            };
-            let text = files::read_text(&folder.join(&name));
-            let text = text
-                .map(Arc::from)
-                .map_err(|error| Problem::new(&name, with_causes(&error)));
-            (name, text)
-        };
-        Self {
-            files: names.into_iter().map(read).collect(),
-            fault,
-        }
-    }
-}
-
 /// A version of a file that may be taken.
 #[derive(Clone)]
 struct Candidate {
@@ -323,41 +338,50 @@ enum Rank {
     New,
 }
 
-/// Finds what can be taken of the files. `check` says whether a whole tree is good, with its places.
+/// Finds what can be taken of the files. `check` says whether a whole tree is good, with its places;
+/// `before` is what was in force beside the configuration file that `beside` marks.
 pub fn settle(
     root: &Node,
     found: &Found,
     environment: &Environment,
-    standing: &Standing,
-    check: impl Fn(&Node) -> Result<Config, Box<Invalid>>,
+    before: &Standing,
+    beside: u64,
+    check: impl Fn(&Node, &Spares) -> Result<Config, Box<Invalid>>,
 ) -> Result<Config, Box<Invalid>> {
-    let mut standing = standing.clone();
+    let mut standing = before.clone();
+    let check = |taken: &[Candidate]| {
+        let spares = before.spares(beside, &in_force(root, taken, found));
+        check(&merged(root, taken), &spares)
+    };
     loop {
         let mut candidates = choose(found, environment, &mut standing);
         candidates.sort_by(|one, other| (one.rank, &one.file).cmp(&(other.rank, &other.file)));
-        let invalid = match check(&merged(root, &candidates)) {
+        let invalid = match check(&candidates) {
             Ok(checked) => {
                 // In an order that does not depend on what was in force; nothing that could be at fault is left.
                 let ranked = in_force(root, &candidates, found);
                 let is_sorted = candidates.is_sorted_by(|one, other| one.file <= other.file);
                 candidates.sort_by(|one, other| one.file.cmp(&other.file));
-                let sorted = (!is_sorted).then(|| check(&merged(root, &candidates)));
+                let sorted = (!is_sorted).then(|| check(&candidates));
                 let (checked, in_force) = match sorted {
                     Some(Ok(checked)) => (checked, in_force(root, &candidates, found)),
                     Some(Err(_)) | None => (checked, ranked),
                 };
-                let refused = refused(found, &standing);
-                return Ok(Config {
-                    fragments: Fragments { in_force, refused },
-                    ..checked
-                });
+                let mut fragments = Fragments {
+                    in_force,
+                    refused: refused(found, &standing),
+                    kept: Vec::new(),
+                    beside,
+                };
+                fragments.note(&checked.fragments.kept, &checked.places);
+                return Ok(Config { fragments, ..checked });
             }
             Err(invalid) => invalid,
         };
         let (problems, places) = invalid.faults();
         let fragments = Fragments {
             in_force: in_force(root, &candidates, found),
-            refused: Vec::new(),
+            ..Fragments::default()
         };
         let known: Vec<Candidate> = candidates
             .extract_if(.., |candidate| candidate.rank == Rank::InForce)
@@ -365,11 +389,11 @@ pub fn settle(
         let is_good = match standing.refuse(problems, &fragments, places) {
             Blame::Newer => continue,
             // What is newer may have made it so.
-            blame => match (check(&merged(root, &known)), blame) {
-                (Ok(_), _) => true,
-                (Err(_), Blame::InForce(problems)) => return Err(Invalid::new(problems)),
-                (Err(_), Blame::Nobody | Blame::Newer) => false,
+            Blame::InForce(problems) => match check(&known) {
+                Ok(_) => true,
+                Err(_) => return Err(Invalid::new(problems)),
             },
+            Blame::Nobody => check(&known).is_ok(),
         };
         // It is the configuration's own fault, or what both say together.
         if candidates.is_empty() && known.is_empty() {
@@ -379,14 +403,14 @@ pub fn settle(
             taken: Vec::new(),
             bad: Vec::new(),
             check: |taken: &[Candidate]| {
-                let invalid = check(&merged(root, taken)).err()?;
+                let invalid = check(taken).err()?;
                 Some((invalid, in_force(root, taken, found)))
             },
         };
         if is_good {
             trial.taken = known;
         } else {
-            check(&merged(root, &[]))?;
+            check(&[])?;
             trial.take(known);
         }
         trial.take(candidates);
