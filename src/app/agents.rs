@@ -223,6 +223,12 @@ pub fn build(
     let (Some(upstream), Some(calls), []) = (upstream, calls, problems.as_slice()) else {
         return Err(problems);
     };
+    let verifier = verifier.map(Arc::new);
+    // Where keys cannot be read, those that are known go on.
+    let believing = verifier.clone().or_else(|| {
+        let known = before.and_then(|before| before.agent.card.verifier());
+        known.filter(|_| config.card.verify.is_some()).cloned()
+    });
     let rules = Arc::new(Rules::of(config, parts.config));
     let rate_limit_keys = parts.config.limits.rate_limit_keys;
     let relay = relay(config, parts, &metrics.name);
@@ -272,7 +278,7 @@ pub fn build(
             reservations: before.map_or_else(Arc::default, |before| before.agent.reservations.clone()),
             beginnings: before.map_or_else(Arc::default, |before| before.agent.beginnings.clone()),
             v0_1: config.v0_1,
-            card: Arc::new(card_store(config, parts.audit)),
+            card: Arc::new(card_store(config, parts.audit).believing(believing)),
             card_options: fetch::Options {
                 headers: http::HeaderMap::new(),
                 max_bytes: config.card.max_bytes,
@@ -354,7 +360,7 @@ fn card_job(
     agent: &Agent,
     before: Option<&Running>,
     reached: bool,
-    verifier: Option<Verifier>,
+    verifier: Option<Arc<Verifier>>,
 ) -> CardJob {
     let asked_like = |other: &config::Card| {
         let config::Card {

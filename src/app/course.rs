@@ -131,7 +131,7 @@ pub struct Source {
     pub upstream: Arc<Upstream>,
     /// The card comes from the agent's own servers.
     pub own: bool,
-    pub verifier: Option<Verifier>,
+    pub verifier: Option<Arc<Verifier>>,
     pub options: fetch::Options,
     /// What came last, to ask only for what is newer (RFC 9110 §13.1.2).
     pub last: Mutex<Option<Last>>,

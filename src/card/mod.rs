@@ -155,6 +155,7 @@ pub struct CardStore {
     state: ArcSwap<CardState>,
     approval: Approval,
     signer: ArcSwapOption<CardSigner>,
+    verifier: Option<Arc<Verifier>>,
     /// Held while the state changes.
     changing: Mutex<()>,
     audit: Option<Trail>,
@@ -169,6 +170,7 @@ impl CardStore {
             approval: Approval::default(),
             state: ArcSwap::from_pointee(CardState::NotFetched { last_error: None }),
             signer: ArcSwapOption::empty(),
+            verifier: None,
             changing: Mutex::new(()),
             audit: None,
         }
@@ -179,6 +181,18 @@ impl CardStore {
     pub fn approving(mut self, config: &config::Card) -> Self {
         self.approval = Approval::new(config);
         self
+    }
+
+    /// Extended cards are believed as far as this one believes them.
+    #[must_use]
+    pub fn believing(mut self, verifier: Option<Arc<Verifier>>) -> Self {
+        self.verifier = verifier;
+        self
+    }
+
+    /// For extended cards; `None`: whatever they say is believed.
+    pub fn verifier(&self) -> Option<&Arc<Verifier>> {
+        self.verifier.as_ref()
     }
 
     /// What changes is recorded there.

@@ -7,6 +7,7 @@
 //! put the members of another generation into it. Knows nothing of what the card demands: `Keeper` decides that.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -50,10 +51,12 @@ struct Fetched {
 }
 
 /// Texts name upstream addresses: for the log and the admin listener only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unverified {
+    #[error("{0}")]
     Untrusted(String),
     /// The keys cannot be had.
+    #[error("{0}")]
     Unknown(String),
 }
 
@@ -63,6 +66,13 @@ struct Header {
     key_id: Option<String>,
     place: Option<String>,
     expires: Option<u64>,
+}
+
+/// Its keys say nothing to people.
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verifier").finish_non_exhaustive()
+    }
 }
 
 impl Verifier {

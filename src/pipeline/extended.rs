@@ -4,6 +4,8 @@
 //! what it shows, and at a place among the endpoint's calls. What comes is put as the answer of a call, so that it is
 //! rewritten and translated like every other extended card. Asked once: whoever wants it may ask again.
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 
@@ -11,7 +13,7 @@ use super::send::place;
 use super::translate::{CONDITIONS, OF_ANOTHER_BODY, Translating, drop_fields};
 use super::{Agent, Downstream, Enforced, Pipeline};
 use crate::a2a::answer::Whole;
-use crate::a2a::card::{Finish, Publication, PublishedCard, Shown};
+use crate::a2a::card::{CardError, Finish, OriginCard, Publication, PublishedCard, Shown};
 use crate::a2a::{self, Operation};
 use crate::authenticate::Principal;
 use crate::authorize::Permit;
@@ -81,11 +83,14 @@ pub(super) async fn ask(
     let publication = current.publication.of(call.generation);
     let at = (downstream, record.address);
     let sign = &signing(agent, &publication);
-    let read = |shown: Shown<'_>| a2a::card::answer_extended(&call.id, &card, &publication, Finish { shown, sign });
-    let bytes = pipeline.shown_to(agent, permit, at, read)?.map_err(|error| {
-        tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
-        Reject::new(Reason::UpstreamBadAnswer)
-    })?;
+    let believed = believed(agent, || a2a::card::read(&card).map(Some)).await?;
+    let believed = believed.as_ref();
+    let read = |shown: Shown<'_>| {
+        let finish = Finish { shown, sign, believed };
+        a2a::card::answer_extended(&call.id, &card, &publication, finish)
+    };
+    let bytes = pipeline.shown_to(agent, permit, at, read)?;
+    let bytes = bytes.map_err(|error| unpublished(agent, &error))?;
     let (mut parts, ()) = Response::new(()).into_parts();
     let json = HeaderValue::from_static("application/json");
     parts.headers.insert(header::CONTENT_TYPE, json);
@@ -93,6 +98,27 @@ pub(super) async fn ask(
         Some(translating) => translating.finish(call, parts, &Whole::http(200, bytes), &[], Outcome::Ok),
         None => Ok(Answered::whole(parts, bytes, Outcome::Ok)),
     }
+}
+
+/// What of the card is signed by somebody who is believed, where somebody must be; `read` gives `None` for an error of the agent.
+pub(super) async fn believed(
+    agent: &Agent,
+    read: impl FnOnce() -> Result<Option<OriginCard>, CardError>,
+) -> Result<Option<OriginCard>, Reject> {
+    let Some(verifier) = agent.card.verifier() else {
+        return Ok(None);
+    };
+    let Some(card) = read().map_err(|error| unpublished(agent, &error))? else {
+        return Ok(None);
+    };
+    let verified = verifier.verify(card).await;
+    verified.map(Some).map_err(|error| unpublished(agent, &error))
+}
+
+pub(super) fn unpublished(agent: &Agent, error: &dyn fmt::Display) -> Reject {
+    let agent = &*agent.metrics.name;
+    tracing::warn!(agent, %error, "the extended card cannot be published");
+    Reject::new(Reason::UpstreamBadAnswer)
 }
 
 /// As published cards are signed, in the forms that its caller reads.

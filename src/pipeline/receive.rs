@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::extended::signing;
+use super::extended::{believed, signing, unpublished};
 use super::reading::{Begun, Reading};
 use super::send::Sent;
 use super::translate::{First, Translating};
 use super::{Agent, Downstream, Pipeline};
 use crate::a2a::answer::End;
-use crate::a2a::card::{CardError, Finish, Shown};
+use crate::a2a::card::{CardError, Finish, OriginCard, Shown};
 use crate::a2a::{self, Binding, Dialect, Operation, grpc};
 use crate::authorize::Permit;
 use crate::balance::Fault;
@@ -129,8 +129,10 @@ impl Pipeline {
         let is_card = permit.call().operation == Operation::ExtendedCard;
         if is_card {
             let at = (&**downstream, held.record.address);
-            let read = |shown: Shown<'_>| extended_card(agent, permit, &whole.body, (speaks, outcome), shown);
-            whole.body = self.shown_to(agent, permit, at, read)??;
+            let (body, believed) = extended_card(agent, speaks, outcome, whole.body).await?;
+            let believed = believed.as_ref();
+            let write = |shown: Shown<'_>| publish_extended(agent, permit, &body, (speaks, outcome), believed, shown);
+            whole.body = self.shown_to(agent, permit, at, write)??;
         }
         let is_turned = is_card && speaks.binding == Binding::Grpc && outcome == Outcome::Ok;
         match (translating, asked) {
@@ -184,12 +186,34 @@ fn conceal(agent: &Agent, permit: &Permit, speaks: Dialect, body: Bytes) -> Resu
     }
 }
 
-/// The extended card, rewritten like the public one, with the skills that its caller may use. One that came over gRPC is in JSON then, which has the forms of all generations.
-fn extended_card(
+/// The answer with the extended card, and what of it is believed. One that came over gRPC is in JSON then, which has the forms of all
+/// generations.
+async fn extended_card(
+    agent: &Agent,
+    speaks: Dialect,
+    outcome: Outcome,
+    mut body: Bytes,
+) -> Result<(Bytes, Option<OriginCard>), Reject> {
+    if speaks.binding == Binding::Grpc && outcome != Outcome::AgentError {
+        let json = grpc::to_json(speaks.generation, Operation::ExtendedCard, &body);
+        body = json.map_err(|_| unpublished(agent, &CardError::NotAnAnswer))?.into();
+    }
+    let believed = believed(agent, || match speaks.binding {
+        Binding::JsonRpc => a2a::card::read_extended_answer(&body),
+        Binding::HttpJson | Binding::Grpc if outcome == Outcome::AgentError => Ok(None),
+        Binding::HttpJson | Binding::Grpc => a2a::card::read(&body).map(Some),
+    });
+    let believed = believed.await?;
+    Ok((body, believed))
+}
+
+/// Rewritten like the public card, with the skills that its caller may use.
+fn publish_extended(
     agent: &Agent,
     permit: &Permit,
     bytes: &Bytes,
     (speaks, outcome): (Dialect, Outcome),
+    believed: Option<&OriginCard>,
     shown: Shown<'_>,
 ) -> Result<Bytes, Reject> {
     let current = agent.card.current().ok_or_else(|| Reject::new(Reason::AgentNotReady))?;
@@ -197,17 +221,12 @@ fn extended_card(
     let finish = Finish {
         shown,
         sign: &signing(agent, &publication),
+        believed,
     };
     let rewritten = match speaks.binding {
         Binding::JsonRpc => a2a::card::rewrite_extended_answer(bytes, &publication, finish),
         Binding::HttpJson | Binding::Grpc if outcome == Outcome::AgentError => Ok(bytes.clone()),
-        Binding::HttpJson => a2a::card::rewrite_extended_card(bytes, &publication, finish),
-        Binding::Grpc => grpc::to_json(speaks.generation, Operation::ExtendedCard, bytes)
-            .map_err(|_| CardError::NotAnAnswer)
-            .and_then(|card| a2a::card::rewrite_extended_card(&card.into(), &publication, finish)),
+        Binding::HttpJson | Binding::Grpc => a2a::card::rewrite_extended_card(bytes, &publication, finish),
     };
-    rewritten.map_err(|error| {
-        tracing::warn!(agent = &*agent.metrics.name, %error, "the extended card cannot be published");
-        Reject::new(Reason::UpstreamBadAnswer)
-    })
+    rewritten.map_err(|error| unpublished(agent, &error))
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::names::same;
 use super::publish::publish_for;
-use super::{CardError, Publication, PublishedCard, read};
+use super::{CardError, OriginCard, Publication, PublishedCard, read};
 use crate::a2a::RpcId;
 
 /// Whether a caller is shown the skill of this id.
@@ -25,11 +25,17 @@ pub struct Finish<'a> {
     pub shown: Shown<'a>,
     /// What is done to the card before it is sent.
     pub sign: &'a dyn Fn(PublishedCard) -> PublishedCard,
+    /// What of the card is believed, instead of all of it.
+    pub believed: Option<&'a OriginCard>,
 }
 
 impl Finish<'_> {
     fn publish(self, card: &[u8], publication: &Publication) -> Result<PublishedCard, CardError> {
-        Ok((self.sign)(publish_for(&read(card)?, publication, self.shown)))
+        let published = match self.believed {
+            Some(believed) => publish_for(believed, publication, self.shown),
+            None => publish_for(&read(card)?, publication, self.shown),
+        };
+        Ok((self.sign)(published))
     }
 }
 
@@ -48,18 +54,14 @@ pub fn rewrite_extended_answer(
     publication: &Publication,
     finish: Finish<'_>,
 ) -> Result<Bytes, CardError> {
-    let Members(members) = serde_json::from_slice(answer).map_err(|_not_an_object| CardError::NotAnAnswer)?;
-    let error = value(&members, "error")?.filter(|error| error.get() != "null");
-    let result = value(&members, "result")?;
-    let card = match (result, error) {
-        (None, Some(_)) => return Ok(answer.clone()),
-        (Some(result), None) => result.get().as_bytes(),
-        (None, None) | (Some(_), Some(_)) => return Err(CardError::NotAnAnswer),
+    let members = Members::read(answer)?;
+    let Some(card) = members.card()? else {
+        return Ok(answer.clone());
     };
     let published = finish.publish(card, publication)?;
 
     let mut bytes = Vec::with_capacity(answer.len() + published.bytes.len());
-    for (name, raw) in &members {
+    for (name, raw) in &members.0 {
         bytes.push(if bytes.is_empty() { b'{' } else { b',' });
         bytes.extend_from_slice(Value::from(name.as_str()).to_string().as_bytes());
         bytes.push(b':');
@@ -71,6 +73,11 @@ pub fn rewrite_extended_answer(
     }
     bytes.push(b'}');
     Ok(Bytes::from(bytes))
+}
+
+/// The card in a JSON-RPC answer; `None` is an answer with an error.
+pub fn read_extended_answer(answer: &Bytes) -> Result<Option<OriginCard>, CardError> {
+    Members::read(answer)?.card()?.map(read).transpose()
 }
 
 /// The JSON-RPC answer to a call, of a card that was fetched. The size of `card` is bounded by whoever fetched it.
@@ -102,6 +109,22 @@ fn value<'a>(members: &[(String, &'a RawValue)], name: &str) -> Result<Option<&'
 
 /// The members of an object in order, their values as text.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    fn read(answer: &'a Bytes) -> Result<Self, CardError> {
+        serde_json::from_slice(answer).map_err(|_not_an_object| CardError::NotAnAnswer)
+    }
+
+    /// The result; `None`: there is an error.
+    fn card(&self) -> Result<Option<&'a [u8]>, CardError> {
+        let error = value(&self.0, "error")?.filter(|error| error.get() != "null");
+        match (value(&self.0, "result")?, error) {
+            (None, Some(_)) => Ok(None),
+            (Some(result), None) => Ok(Some(result.get().as_bytes())),
+            (None, None) | (Some(_), Some(_)) => Err(CardError::NotAnAnswer),
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -42,7 +42,9 @@ use super::{Binding, Generation};
 pub use canonical::{Reading, covered, payloads, readings};
 pub use diff::{Difference, Differences, differences, unapproved};
 pub use edits::Edits;
-pub use extended::{Finish, Shown, answer_extended, rewrite_extended_answer, rewrite_extended_card};
+pub use extended::{
+    Finish, Shown, answer_extended, read_extended_answer, rewrite_extended_answer, rewrite_extended_card,
+};
 pub use names::{forbidden_overrides, is_forbidden_override, is_required};
 pub use publish::publish;
 pub use read::{generation, read};

@@ -453,3 +453,47 @@ async fn no_more_than_sixteen_signatures_are_looked_at() {
     agent.set_card(&after(15));
     gateway.ready().await;
 }
+
+/// It is looked at with each call, however it comes, and signed by nobody who did not believe it.
+#[tokio::test]
+async fn the_extended_card_is_believed_as_the_other_one() {
+    const CARD_0_2: &str = r#"{"name":"Fake","description":"d","version":"1","protocolVersion":"0.2.6","url":"http://agent.internal/","supportsAuthenticatedExtendedCard":true,"capabilities":{},"defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[]}"#;
+    let author = Author::new();
+    for (card, is_rpc) in [(CARD, true), (CARD_HTTP_JSON, false), (CARD_0_2, false)] {
+        let sign = |card: &str| author.sign(card, &header(), Reading::Whole);
+        let extended: Arc<Mutex<Value>> = Arc::default();
+        let shown = extended.clone();
+        let answer = move |request: &crate::harness::agent::Received| {
+            let card = shown.lock().unwrap().clone();
+            match is_rpc {
+                true => Reply::Json(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{card}}}"#, request.id())),
+                false => Reply::Json(card.to_string()),
+            }
+        };
+        let public = sign(card).to_string();
+        let agent = match is_rpc {
+            true => Agent::with_card(&public, answer).await,
+            false => Agent::over_http_json(&public, answer).await,
+        };
+        let (gateway, _folder) = start(&agent, &author.keys, FILE, "").await;
+        gateway.ready().await;
+        let ask = async |card: Value| {
+            *extended.lock().unwrap() = card;
+            let body = r#"{"jsonrpc":"2.0","id":9,"method":"GetExtendedAgentCard"}"#;
+            post(gateway.address, "/agent", body).await
+        };
+        let good = sign(&card.replace("\"Fake\"", "\"Extended\""));
+        let got = ask(good.clone()).await;
+        assert_eq!(got.status, 200, "{card}: {}", got.text());
+        assert_eq!(got.json()["result"]["name"], "Extended", "{card}: {}", got.text());
+        let mut forged = good.clone();
+        forged["name"] = "Forged".into();
+        let mut stripped = good;
+        stripped.as_object_mut().unwrap().remove("signatures");
+        for bad in [forged, stripped] {
+            let got = ask(bad).await;
+            assert_eq!(got.json()["error"]["code"], -32006, "{card}: {}", got.text());
+            assert!(!got.text().contains("Forged"), "{card}: {}", got.text());
+        }
+    }
+}

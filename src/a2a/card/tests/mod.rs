@@ -48,6 +48,7 @@ fn showing(shown: Shown<'_>) -> Finish<'_> {
     Finish {
         shown,
         sign: &|card| card,
+        believed: None,
     }
 }
 
