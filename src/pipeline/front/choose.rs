@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use http::request;
 
 use super::Came;
@@ -155,14 +156,16 @@ impl Pipeline {
             return Ok(Known::Nowhere);
         }
         let (mut found, mut partial, mut limited) = (Vec::new(), false, None);
-        for member in &came.scene.members {
+        // At once: the store that gateways share takes a moment for each.
+        let members = &came.scene.members;
+        let all = join_all(members.iter().map(|member| self.whose(call, &member.agent))).await;
+        for (member, whose) in members.iter().zip(all) {
             let (agent, enforced) = (&member.agent, &*member.enforced);
             // Whatever there is: a limit that is reached must not tell, nor send elsewhere what is here.
             if let Some(reached) = came.limit(agent, enforced, parts) {
                 limited = Some((agent, reached));
                 continue;
             }
-            let whose = self.whose(call, agent).await;
             partial |= whose.partial;
             let of_0_1 = call.generation != Generation::V1_0 && agent.v0_1.is_some() && call.task.is_some();
             if whose.owner.is_none() && !of_0_1 {
