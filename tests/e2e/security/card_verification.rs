@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use a2a_gateway::a2a::Generation;
 use a2a_gateway::a2a::card::{Reading, read, readings};
+use a2a_gateway::a2a::{Generation, Operation, grpc};
 use a2a_gateway::config::SigningKey;
 use a2a_gateway::signing::{Keys, Kinds, key_set};
 use base64::Engine as _;
@@ -14,7 +14,8 @@ use rcgen::KeyPair;
 use serde_json::{Value, json};
 
 use crate::harness::agent::{Agent, CARD, CARD_HTTP_JSON, CARD_HYBRID, Reply};
-use crate::harness::{Gateway, config_of, eventually, get, post, send};
+use crate::harness::grpc::{CARD_GRPC, CARD_GRPC_0_3, GrpcAgent, Reply as GrpcReply};
+use crate::harness::{Gateway, KEY, call, config_of, eventually, get, post, send};
 
 const SDK: Reading = Reading::Sdk(Generation::V1_0);
 const CARD_PATH: &str = "/agent/.well-known/agent-card.json";
@@ -494,6 +495,53 @@ async fn the_extended_card_is_believed_as_the_other_one() {
             let got = ask(bad).await;
             assert_eq!(got.json()["error"]["code"], -32006, "{card}: {}", got.text());
             assert!(!got.text().contains("Forged"), "{card}: {}", got.text());
+        }
+    }
+}
+
+/// A message of gRPC has no members that its signer did not see.
+#[tokio::test]
+async fn an_extended_card_that_comes_over_grpc_is_believed_likewise() {
+    let author = Author::new();
+    let name = |card: &str| card.replace("\"Fake\"", "\"Extended\"");
+    for (card, generation) in [(CARD_GRPC, Generation::V1_0), (CARD_GRPC_0_3, Generation::V0_3)] {
+        let sign = |card: &str| author.sign(card, &header(), Reading::Sdk(generation));
+        let extended: Arc<Mutex<Value>> = Arc::default();
+        let shown = extended.clone();
+        let agent = GrpcAgent::start(&sign(card).to_string(), move |_| {
+            let card = shown.lock().unwrap().to_string();
+            GrpcReply::message(&grpc::from_json(generation, Operation::ExtendedCard, card.as_bytes()).unwrap())
+        })
+        .await;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("keys.json"), &author.keys).unwrap();
+        let yaml = agent
+            .config("")
+            .replace("card: {", "card: { verify: { jwks_file: keys.json },");
+        let gateway = Gateway::start_in(&yaml, folder.path()).await;
+        gateway.ready().await;
+        let ask = async |card: Value| {
+            *extended.lock().unwrap() = card;
+            let body = r#"{"jsonrpc":"2.0","id":9,"method":"GetExtendedAgentCard"}"#;
+            call(
+                gateway.address,
+                "POST",
+                "/",
+                &[("x-api-key", KEY), ("content-type", "application/json")],
+                body,
+            )
+            .await
+        };
+        let good = sign(&name(card));
+        let got = ask(good.clone()).await;
+        assert_eq!(got.json()["result"]["name"], "Extended", "{generation}: {}", got.text());
+        let mut forged = good.clone();
+        forged["name"] = "Forged".into();
+        let mut stripped = good;
+        stripped.as_object_mut().unwrap().remove("signatures");
+        for bad in [forged, stripped] {
+            let got = ask(bad).await;
+            assert_eq!(got.json()["error"]["code"], -32006, "{generation}: {}", got.text());
         }
     }
 }
